@@ -9,7 +9,7 @@ import pytest
 from killpoint.judgement.judge import judge
 from killpoint.judgement.replay import replay
 from killpoint.scenario import Fault, Message, Point, Receive, Scenario, Send, Wait, dump
-from killpoint.systems.queue.cases.builders import OPEN, scenario
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 from killpoint.verdict import CaseOutcome
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -93,7 +93,7 @@ def _large(spread: int) -> Scenario:
     """A reader is killed in one of four receives of 3 MB; the writer has room for more."""
     message = [Message("array", 3_000_000)]
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send(message * 4, timeout=9.0),
         Wait(("writer",)),
         Fault("kill", "reader-0", Point("receive", spread=spread)),
@@ -104,4 +104,4 @@ def _large(spread: int) -> Scenario:
         Receive(5, ("reader-1",), timeout=0.3),
         Wait(("reader-1",), within=3.0),
     ]
-    return scenario("Q7/large-receives", *steps, chunks=32)
+    return queue_scenario("Q7/large-receives", *steps, chunks=32)

@@ -30,11 +30,33 @@ from killpoint.scenario import (
     WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.coordinator.cases.builders import FIRST, SECOND, heard, of_coordinator
-from killpoint.systems.coordinator.cases.builders import OPEN as OPENED
-from killpoint.systems.engine.cases.builders import COMPARED, engined, of_engine, serve, up
-from killpoint.systems.pool.cases.builders import DOWN, UP, WORKS, of_pool, pooled
-from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
+from killpoint.systems.coordinator.cases.builders import (
+    FIRST,
+    SECOND,
+    START_AND_CONNECT,
+    coordinator_case,
+    heard,
+)
+from killpoint.systems.engine.cases.builders import (
+    STOP_AND_COMPARE,
+    engine_case,
+    engine_scenario,
+    keep_load,
+    start_with_load,
+)
+from killpoint.systems.pool.cases.builders import (
+    START_POOL,
+    STOP_POOL,
+    TWO_CALLS,
+    pool_case,
+    pool_scenario,
+)
+from killpoint.systems.queue.cases.builders import (
+    OPEN_QUEUE,
+    queue_case,
+    queue_scenario,
+    small,
+)
 from killpoint.targets.shapes import GroupShape, PipeShape
 
 _ENDS = ("pipe-0", "pipe-1")
@@ -50,9 +72,9 @@ def _queue(
     id: str, summary: str, *steps: AnyStep, remote: int = 0, needs: tuple[str, ...] = ()
 ) -> Case:
     def build() -> list[Scenario]:
-        return [_with_remote(scenario(id, *steps), remote)]
+        return [_with_remote(queue_scenario(id, *steps), remote)]
 
-    return fixed(id, summary, build, *(("remote", *needs) if remote else needs))
+    return queue_case(id, summary, build, *(("remote", *needs) if remote else needs))
 
 
 def _with_remote(found: Scenario, remote: int) -> Scenario:
@@ -64,7 +86,7 @@ def _group(id: str, summary: str, *steps: AnyStep) -> Case:
     def build() -> list[Scenario]:
         return [Scenario(id, [id.split("/")[0]], [*_MEET, *steps], group=GroupShape(ranks=2))]
 
-    return fixed(id, summary, build, "group")
+    return queue_case(id, summary, build, "group")
 
 
 def _under_umask(umask: int) -> Case:
@@ -81,10 +103,10 @@ def _under_umask(umask: int) -> Case:
         *_SMALL_AND_LARGE,
         ProbeExposure(),
     ]
-    return fixed(
+    return queue_case(
         id,
         f"a queue's life under umask 0o{umask:03o}",
-        lambda: [msgspec.structs.replace(scenario(id, *steps), umask=umask)],
+        lambda: [msgspec.structs.replace(queue_scenario(id, *steps), umask=umask)],
     )
 
 
@@ -92,7 +114,7 @@ _LISTENERS = (
     _queue(
         "S1/queue-listeners",
         "a queue of local readers listens at no port beyond loopback",
-        *OPEN,
+        *OPEN_QUEUE,
         ProbeExposure(),
         *_SMALL_AND_LARGE,
         ProbeExposure(),
@@ -100,7 +122,7 @@ _LISTENERS = (
     _queue(
         "S1/remote-queue-listeners",
         "a queue with a remote reader listens at the address it was given, and at no other",
-        *OPEN,
+        *OPEN_QUEUE,
         ProbeExposure(),
         *_SMALL_AND_LARGE,
         ProbeExposure(),
@@ -133,7 +155,7 @@ _STRANGERS = (
     _queue(
         "S3/listening-stranger",
         "somebody without a key connects to the writer's ports and listens",
-        *OPEN,
+        *OPEN_QUEUE,
         Attack("writer", "listen"),
         *_SMALL_AND_LARGE,
         remote=1,
@@ -141,7 +163,7 @@ _STRANGERS = (
     _queue(
         "S3/speaking-stranger",
         "somebody without a key sends the writer what must not be decoded",
-        *OPEN,
+        *OPEN_QUEUE,
         Attack("writer", "speak"),
         *_SMALL_AND_LARGE,
         remote=1,
@@ -152,14 +174,14 @@ _STRANGERS = (
         Make(),
         Wait(),
         Attack("writer", "speak"),
-        *OPEN[1:],
+        *OPEN_QUEUE[1:],
         *_SMALL_AND_LARGE,
         remote=1,
     ),
     _queue(
         "S3/keys-unseen",
         "no key in a handle's repr, a log, an environment or a command line",
-        *OPEN,
+        *OPEN_QUEUE,
         *_SMALL_AND_LARGE,
         ProbeExposure(),
         Wait(),
@@ -193,7 +215,7 @@ def _pipe(id: str, summary: str, *steps: AnyStep) -> Case:
     def build() -> list[Scenario]:
         return [Scenario(id, [id.split("/")[0]], [*steps, *_ACROSS], pipe=PipeShape())]
 
-    return fixed(id, summary, build, "pipe")
+    return queue_case(id, summary, build, "pipe")
 
 
 def _visited(how: Literal["listen", "speak", "flood"]) -> list[AnyStep]:
@@ -235,8 +257,8 @@ _AT_PIPES = (
     ),
 )
 
-_WORKING: list[AnyStep] = [*up(rate=6.0, together=2, max_tokens=24), *serve(1.0)]
-_AFTER: list[AnyStep] = [*serve(1.0), *COMPARED]
+_WORKING: list[AnyStep] = [*start_with_load(rate=6.0, together=2, max_tokens=24), *keep_load(1.0)]
+_AFTER: list[AnyStep] = [*keep_load(1.0), *STOP_AND_COMPARE]
 
 
 def _intruded(*hows: Literal["listen", "speak", "flood"], role: str) -> list[AnyStep]:
@@ -253,39 +275,41 @@ def _unmasked(played: Scenario, summary: str, needs: frozenset[str]) -> Case:
 
 
 _PROCESS_TREES = (
-    of_pool(
+    pool_case(
         "S1/pool-listeners",
         "an executor and its workers listen nowhere beyond loopback",
-        *UP,
-        *WORKS,
+        *START_POOL,
+        *TWO_CALLS,
         ProbeExposure(("executor",)),
-        *DOWN,
+        *STOP_POOL,
     ),
-    of_pool(
+    pool_case(
         "S3/pool-strangers",
         "a stranger at whatever a pool listens at, and its calls",
-        *UP,
+        *START_POOL,
         *_intruded("listen", "speak", role="executor"),
-        *WORKS,
-        *DOWN,
+        *TWO_CALLS,
+        *STOP_POOL,
     ),
     _unmasked(
-        pooled("S2/pool-paths", *UP, *WORKS, ProbeExposure(("executor",)), *DOWN),
+        pool_scenario(
+            "S2/pool-paths", *START_POOL, *TWO_CALLS, ProbeExposure(("executor",)), *STOP_POOL
+        ),
         "a pool's paths, segments and sockets are their owner's alone under umask 000",
         frozenset({"pool"}),
     ),
     _unmasked(
-        engined(
+        engine_scenario(
             "S2/engine-paths",
             *_WORKING,
             ProbeExposure(("front-end",)),
-            *COMPARED,
+            *STOP_AND_COMPARE,
             tensor_parallel=2,
         ),
         "an engine's paths, segments and sockets are their owner's alone under umask 000",
         frozenset({"engine"}),
     ),
-    of_engine(
+    engine_case(
         "S3/engine-lurking-stranger",
         "another user comes to each port of an engine's processes as it opens, as a library's peer"
         " would; tokens are the model's own",
@@ -294,29 +318,29 @@ _PROCESS_TREES = (
         *_AFTER,
         tensor_parallel=2,
     ),
-    of_coordinator(
+    coordinator_case(
         "S3/coordinator-strangers",
         "strangers at a coordinator's ports; all that is said later is heard",
         [
-            *OPENED,
+            *START_AND_CONNECT,
             *_intruded("listen", "speak", role="coordinator"),
             *heard(FIRST, (5, 1)),
             *heard(SECOND, (6, 1)),
         ],
         host="127.0.0.1",
     ),
-    of_pool(
+    pool_case(
         "S4/pool-flood",
         "a stranger floods whatever an executor and its workers listen at",
-        *UP,
+        *START_POOL,
         Attack("executor", "flood"),
-        *WORKS,
-        *DOWN,
+        *TWO_CALLS,
+        *STOP_POOL,
     ),
     _queue(
         "S4/queue-flood",
         "a stranger floods a writer's ports: idle, half-open, garbage, a gigabyte declared",
-        *OPEN,
+        *OPEN_QUEUE,
         Attack("writer", "flood"),
         *_SMALL_AND_LARGE,
         remote=1,
@@ -328,18 +352,18 @@ _PROCESS_TREES = (
         Attack("rank-0", "flood"),
         *_THEN_TAKEN,
     ),
-    of_coordinator(
+    coordinator_case(
         "S4/coordinator-flood",
         "a stranger floods a coordinator's ports",
         [
-            *OPENED,
+            *START_AND_CONNECT,
             Attack("coordinator", "flood"),
             *heard(FIRST, (5, 1)),
             *heard(SECOND, (6, 1)),
         ],
         host="127.0.0.1",
     ),
-    of_engine(
+    engine_case(
         "S4/engine-flood",
         "a stranger floods whatever an engine's processes listen at",
         *_WORKING,

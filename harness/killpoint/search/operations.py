@@ -17,7 +17,7 @@ ENDLESS = 60
 """More receives than there are messages: each reader goes on until it is asked to stop."""
 UNREAD_WITHIN = 4.0
 """Seconds for messages to be taken that no reader receives yet: a wait for that lasts longer."""
-GIVEN = 8.0
+HANG_AFTER_S = 8.0
 """Seconds after which a wait that should have ended is a hang."""
 
 
@@ -89,7 +89,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     def plainly(self, id: str, step: AnyStep) -> Scenario:
         """Return the scenario with a harmless step before the call: a count, or an undone stop."""
-        rest = [Wait(within=GIVEN), *self.counted()]
+        rest = [Wait(within=HANG_AFTER_S), *self.counted()]
         if self.verb == "carry":  # such a point is declared before there are any carriers
             return self.scenario(id, step, *self.lead, *self.during, *rest)
         return self.scenario(id, *self.lead, step, *self.during, *rest)

@@ -14,7 +14,7 @@ from killpoint.findings.attribution import Attribution, Says
 from killpoint.findings.registry import finding
 from killpoint.findings.rows import named_finding, rows, unattributed
 from killpoint.scenario import Scenario, dump
-from killpoint.systems.queue.cases.builders import OPEN, scenario
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
 from killpoint.verdict import CaseOutcome, CaseViolation, TargetLine
 
@@ -25,7 +25,7 @@ Settle = Callable[[CaseViolation, Shows], CaseViolation]
 @pytest.fixture
 def replay(tmp_path: Path) -> str:
     file = tmp_path / "replay.toml"
-    file.write_text(dump(scenario("R3/stream", *OPEN)), "utf-8")
+    file.write_text(dump(queue_scenario("R3/stream", *OPEN_QUEUE)), "utf-8")
     return str(file)
 
 

@@ -15,11 +15,11 @@ from killpoint.findings.attribution import Attribution
 from killpoint.findings.registry import finding
 from killpoint.judgement.replay import Ending, Replayed
 from killpoint.scenario import dump
-from killpoint.systems.queue.cases.builders import OPEN, scenario
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 from killpoint.verdict import CaseOutcome, CaseViolation, Kind, Violation
 
 _SPEC = "vllm==0.33.0"
-_SCENARIO = scenario("R3/stream", *OPEN)
+_SCENARIO = queue_scenario("R3/stream", *OPEN_QUEUE)
 _HANG = CaseViolation("hang", "reader-0 waited")
 
 

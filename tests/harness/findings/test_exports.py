@@ -19,7 +19,7 @@ from killpoint.findings.registry import SERVER, finding, findings
 from killpoint.judgement.replay import Replayed
 from killpoint.scenario import Scenario, load, parse
 from killpoint.scenario.replay_text import replay_text
-from killpoint.systems.queue.cases.builders import OPEN, scenario
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 
 _THE_TARGETS_OWN = {"msgspec", "numpy", "torch", "vllm", "zmq"}
 every_script = pytest.mark.parametrize("id", with_script())
@@ -118,7 +118,7 @@ class TestAReplay:
 
     @staticmethod
     def _file(folder: Path, case: str) -> Path:
-        made = scenario(case, *OPEN)
+        made = queue_scenario(case, *OPEN_QUEUE)
         made.target = "vllm==0.33.0"
         path = folder / "replay.toml"
         cause = "reader-0 waited in receive, " + "and waited, " * 20 + "and waited"

@@ -19,7 +19,7 @@ from killpoint.review.comment import ending, markdown
 from killpoint.review.outcome import Review
 from killpoint.review.settling import Side, settle
 from killpoint.scenario import dump
-from killpoint.systems.queue.cases.builders import OPEN, scenario
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 from killpoint.verdict import (
     CaseOutcome,
     CaseViolation,
@@ -271,7 +271,7 @@ def test_three_plays_may_show_it_by_its_kind(
     monkeypatch.setattr(settling, "Stage", nullcontext)
     monkeypatch.setattr(settling, "play_once", play_once)
     file = tmp_path / "replay.toml"
-    file.write_text(dump(scenario("R3/stream", *OPEN)), "utf-8")
+    file.write_text(dump(queue_scenario("R3/stream", *OPEN_QUEUE)), "utf-8")
     assert settling._shows("vllm@.", file, CaseViolation("hang", "stuck")) is shows
     assert not [*left]
 

@@ -13,7 +13,7 @@ from killpoint.checkers import CHECKERS
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Close, Count, Fault, Message, Point, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.cases.builders import MIB, OPEN, scenario
+from killpoint.systems.queue.cases.builders import MIB, OPEN_QUEUE, queue_scenario
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +23,8 @@ def stage() -> Iterator[Stage]:
 
 
 def _scene(step: Any) -> Scenario:
-    steps = [*OPEN, step, Send([Message("array", MIB)], timeout=9.0), Receive(9)]
-    return scenario("Q6/x", *steps, Close(("writer",)), Wait(within=8.0), chunk_bytes=4096)
+    steps = [*OPEN_QUEUE, step, Send([Message("array", MIB)], timeout=9.0), Receive(9)]
+    return queue_scenario("Q6/x", *steps, Close(("writer",)), Wait(within=8.0), chunk_bytes=4096)
 
 
 def _played(stage: Stage, step: Any) -> Play:

@@ -10,7 +10,7 @@ import pytest
 from killpoint.checkers import CHECKERS
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Close, Count, Fault, Point, Receive, Send, Wait
-from killpoint.systems.queue.cases.builders import OPEN, scenario, small
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario, small
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,8 @@ def stage() -> Iterator[Stage]:
 
 
 def _played(stage: Stage, step: Any, *more: Any) -> Play:
-    steps = [*OPEN, step, Send([small(1)], timeout=5.0), Wait(("writer",)), Receive(2)]
-    play = stage.play(scenario("R3/x", *steps, *more, Close(("writer",)), Wait(within=5.0)))
+    steps = [*OPEN_QUEUE, step, Send([small(1)], timeout=5.0), Wait(("writer",)), Receive(2)]
+    play = stage.play(queue_scenario("R3/x", *steps, *more, Close(("writer",)), Wait(within=5.0)))
     stage.forget(play)
     return play
 

@@ -14,7 +14,7 @@ from killpoint.runner import play_lock
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import MeasureMemory, Message, Pause, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.cases.builders import OPEN, scenario
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 _SMALL = Message(size=512, repeat=200)
@@ -38,7 +38,7 @@ def stage() -> Iterator[Stage]:
 
 
 def test_a_stream_keeps_its_pace_and_leaves_no_line_for_each_message(stage: Stage) -> None:
-    play = stage.play(scenario("Q12/x", *OPEN, *_window(1000.0)))
+    play = stage.play(queue_scenario("Q12/x", *OPEN_QUEUE, *_window(1000.0)))
     told = [(e.role, e.text("of"), e.number("count")) for e in play.history.of("streamed")]
     assert sorted(told) == [
         ("reader-0", "got", 200),
@@ -54,7 +54,7 @@ def test_a_stream_keeps_its_pace_and_leaves_no_line_for_each_message(stage: Stag
 
 def test_what_raises_ends_a_stream_and_is_told(stage: Stage) -> None:
     steps = [Receive(5, ("reader-0",), timeout=0.05, pace=0.0), Wait(within=9.0)]
-    play = stage.play(scenario("Q12/x", *OPEN, *steps))
+    play = stage.play(queue_scenario("Q12/x", *OPEN_QUEUE, *steps))
     (got,) = play.history.of("got")
     assert (got.role, got.text("outcome")) == ("reader-0", "timeout")
     (end,) = [e for e in play.history.of("end") if e.text("op") == "receive"]
@@ -66,7 +66,7 @@ def test_what_stays_of_each_message_takes_pages_at_once(monkeypatch: pytest.Monk
     """64 bytes of each of 200: three pages a window, though much more had been free in the heap."""
     monkeypatch.syspath_prepend(EXAMPLES)
     with Stage("leaky_pipes:Leak64") as leaky:
-        play = leaky.play(scenario("Q12/x", *OPEN, *_window(0.0) * 12))
+        play = leaky.play(queue_scenario("Q12/x", *OPEN_QUEUE, *_window(0.0) * 12))
     weights = [
         e.number("private") for e in play.history.of("weight") if e.data["target"] == "writer"
     ]
@@ -79,7 +79,7 @@ def test_what_threads_give_back_is_not_kept_for_each(monkeypatch: pytest.MonkeyP
     """A thread more at a time in each window, with 100 kB each: what stays is stacks at most."""
     monkeypatch.syspath_prepend(EXAMPLES)
     with Stage("leaky_pipes:MoreThreadsAtATime") as crowded:
-        play = crowded.play(scenario("Q12/x", *OPEN, *_window(0.0) * 12))
+        play = crowded.play(queue_scenario("Q12/x", *OPEN_QUEUE, *_window(0.0) * 12))
     weights = [
         e.number("private") for e in play.history.of("weight") if e.data["target"] == "reader-0"
     ]
@@ -102,9 +102,9 @@ def test_what_its_steps_prescribe_makes_a_play_a_long_one(
 
     monkeypatch.setattr(play_lock, "beside_others", beside_others)
     monkeypatch.setattr(stage, "_play", nothing)
-    stage.play(scenario("Q12/x", *OPEN, *_window(1000.0) * 3))
-    stage.play(scenario("Q12/x", *OPEN, *_window(100.0) * 3))
-    stage.play(scenario("Q12/x", *OPEN, *[Pause(3.0)] * 2))
+    stage.play(queue_scenario("Q12/x", *OPEN_QUEUE, *_window(1000.0) * 3))
+    stage.play(queue_scenario("Q12/x", *OPEN_QUEUE, *_window(100.0) * 3))
+    stage.play(queue_scenario("Q12/x", *OPEN_QUEUE, *[Pause(3.0)] * 2))
     assert seen == [False, True, True]
 
 
@@ -115,15 +115,15 @@ def test_what_was_too_short_to_tell_is_played_longer(stage: Stage) -> None:
         def __init__(self, stage: Stage) -> None:
             self._stage = stage
 
-        def play(self, scenario: Scenario) -> Play:
-            seen.append(len(scenario.steps))
-            return self._stage.play(scenario)
+        def play(self, queue_scenario: Scenario) -> Play:
+            seen.append(len(queue_scenario.steps))
+            return self._stage.play(queue_scenario)
 
         def forget(self, play: Play) -> None:
             self._stage.forget(play)
 
-    short = scenario("Q12/x", *OPEN, *_window(0.0))
-    longer = scenario("Q12/x", *OPEN, *_window(0.0) * 14)
+    short = queue_scenario("Q12/x", *OPEN_QUEUE, *_window(0.0))
+    longer = queue_scenario("Q12/x", *OPEN_QUEUE, *_window(0.0) * 14)
     case_run = CaseRun("Q12/x", Player(stage), seed=0, full=False, folder=None)
 
     def run(case_run: CaseRun) -> None:

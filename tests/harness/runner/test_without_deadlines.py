@@ -12,7 +12,7 @@ from killpoint.checkers import CHECKERS
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Receive, Send, Wait
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.cases.builders import OPEN, scenario, small
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario, small
 from killpoint.verdict import CaseOutcome
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -28,7 +28,7 @@ def judged(target: str, *steps: Any) -> CaseOutcome:
         case_run = CaseRun("R3/x", stage, seed=0, full=False, folder=None)
 
         def run(case_run: CaseRun) -> None:
-            case_run.play(scenario("R3/x", *OPEN, *steps))
+            case_run.play(queue_scenario("R3/x", *OPEN_QUEUE, *steps))
 
         return case_run.judge(run)
 
@@ -36,7 +36,7 @@ def judged(target: str, *steps: Any) -> CaseOutcome:
 def test_a_timeout_that_bounds_a_healthy_call_is_left_out() -> None:
     steps = [Send([small(9)], timeout=9.0), Receive(9, timeout=9.0), Wait(within=20.0)]
     with Stage("timeless_pipes:TakesNoDeadline") as stage:
-        play = stage.play(scenario("R3/x", *OPEN, *steps))
+        play = stage.play(queue_scenario("R3/x", *OPEN_QUEUE, *steps))
         found = CHECKERS["R3"](play.scenario, play.history, play.ledger)
         assert (found.violations, found.counts["messages"]) == ([], 18)
         asked = [*play.history.of("send"), *play.history.of("receive")]

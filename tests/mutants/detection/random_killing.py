@@ -26,9 +26,15 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.player import Player
-from killpoint.systems.group.cases.builders import JOINED, played, ranks
-from killpoint.systems.pool.cases.builders import DOWN, GIVEN, LONG, UP, pooled
-from killpoint.systems.queue.cases.builders import OPEN, scenario, small
+from killpoint.systems.group.cases.builders import JOIN_GROUP, group_scenario, ranks
+from killpoint.systems.pool.cases.builders import (
+    HANG_AFTER_S,
+    LONG,
+    START_POOL,
+    STOP_POOL,
+    pool_scenario,
+)
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario, small
 from killpoint.verdict import Violation
 
 _ROUNDS = 12
@@ -50,7 +56,7 @@ def traffic(victim: str, after: float) -> Scenario:
     if victim in VICTIMS["W"]:
         return _of_pool(victim, *killed)
     steps: list[AnyStep] = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send(_MIX * _ROUNDS, timeout=3.0),
         Receive(_ENDLESS, timeout=3.5),
         *killed,
@@ -60,7 +66,7 @@ def traffic(victim: str, after: float) -> Scenario:
     ]
     if victim == "writer":
         del steps[-2:]
-    return scenario(f"{_owed(victim)}/random-killing", *steps, chunks=8)
+    return queue_scenario(f"{_owed(victim)}/random-killing", *steps, chunks=8)
 
 
 def _of_group(victim: str, *killed: AnyStep) -> Scenario:
@@ -71,17 +77,17 @@ def _of_group(victim: str, *killed: AnyStep) -> Scenario:
         Gather(Message("bytes", 3000), times=4, timeout=3.0),
         Barrier(times=4, timeout=3.0),
     ]
-    steps = [*JOINED, *rounds * 6, *killed, Wait(others, within=8.0)]
-    return played(f"{_owed(victim)}/random-killing", *steps)
+    steps = [*JOIN_GROUP, *rounds * 6, *killed, Wait(others, within=8.0)]
+    return group_scenario(f"{_owed(victim)}/random-killing", *steps)
 
 
 def _of_pool(victim: str, *killed: AnyStep) -> Scenario:
     """Calls, one after the other; forked workers, since they come quickest."""
     calls = [Call("compute", times=1000, timeout=LONG, keep_on=True)]
-    steps: list[AnyStep] = [*UP, *calls, *killed]
+    steps: list[AnyStep] = [*START_POOL, *calls, *killed]
     if victim != "executor":
-        steps += [Wait(within=GIVEN), *DOWN]
-    return pooled(f"{_owed(victim)}/random-killing", *steps, start="fork")
+        steps += [Wait(within=HANG_AFTER_S), *STOP_POOL]
+    return pool_scenario(f"{_owed(victim)}/random-killing", *steps, start="fork")
 
 
 def _owed(victim: str) -> str:

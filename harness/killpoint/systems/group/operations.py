@@ -15,7 +15,7 @@ from killpoint.scenario import (
     Verb,
     Wait,
 )
-from killpoint.search.operations import ENDLESS, GIVEN, LARGE, SMALL, Operation
+from killpoint.search.operations import ENDLESS, HANG_AFTER_S, LARGE, SMALL, Operation
 
 _JOINED: list[AnyStep] = [Join(timeout=8.0), Wait(within=20.0)]
 _RANKS = ("rank-0", "rank-1", "rank-2")
@@ -49,7 +49,7 @@ def _sends(name: str, role: str, message: Message) -> Operation:
 
 def _takes(name: str, role: str) -> Operation:
     """From the last rank, which has sent three objects."""
-    lead: list[AnyStep] = [SendTo("rank-2", role, [LARGE, SMALL]), Wait(within=GIVEN)]
+    lead: list[AnyStep] = [SendTo("rank-2", role, [LARGE, SMALL]), Wait(within=HANG_AFTER_S)]
     now: list[AnyStep] = [ReceiveFrom((role,), "rank-2", 1, timeout=_TAKEN)]
     rest: list[AnyStep] = [
         ReceiveFrom((role,), "rank-2", 2, timeout=_TAKEN),
@@ -72,7 +72,7 @@ def _airs(name: str, role: str) -> Operation:
 
 def _hears(name: str, role: str) -> Operation:
     source = "rank-2"
-    lead: list[AnyStep] = [Broadcast(source, [LARGE, SMALL], (source,)), Wait(within=GIVEN)]
+    lead: list[AnyStep] = [Broadcast(source, [LARGE, SMALL], (source,)), Wait(within=HANG_AFTER_S)]
     other = next(rank for rank in _RANKS if rank not in (role, source))
     rest: list[AnyStep] = [
         Broadcast(source, [SMALL], (role,), timeout=_TAKEN),
@@ -94,7 +94,7 @@ def _meets(name: str, role: str, verb: Verb) -> Operation:
 
 def _leaves(name: str, role: str) -> Operation:
     """The last object that it sent is taken afterwards, and it is heard of that it has left."""
-    lead: list[AnyStep] = [SendTo(role, "rank-2", [LARGE, SMALL]), Wait(within=GIVEN)]
+    lead: list[AnyStep] = [SendTo(role, "rank-2", [LARGE, SMALL]), Wait(within=HANG_AFTER_S)]
     rest: list[AnyStep] = [
         ReceiveFrom(("rank-2",), role, ENDLESS, timeout=_TAKEN),
         Wait(within=20.0),

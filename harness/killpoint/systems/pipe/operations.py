@@ -12,7 +12,7 @@ from killpoint.scenario import (
     Verb,
     Wait,
 )
-from killpoint.search.operations import GIVEN, Operation
+from killpoint.search.operations import HANG_AFTER_S, Operation
 from killpoint.targets.shapes import PipeShape
 
 _PIPED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
@@ -44,10 +44,10 @@ def _pipe_rest(source: str, taker: str) -> list[AnyStep]:
     return [
         PipeReceive((source,), 1),
         PipeSend(taker, [Tensor()]),
-        Wait(within=GIVEN),
+        Wait(within=HANG_AFTER_S),
         PipeReceive((taker,), 1),
         PipeSend(source, [Tensor()]),
-        Wait(within=GIVEN),
+        Wait(within=HANG_AFTER_S),
     ]
 
 
@@ -80,7 +80,7 @@ PIPE: tuple[Operation, ...] = tuple(
             "pipe-close",
             [PipeClose((role,))],
             [],
-            lead=[*_PIPED, *_pipe_both(role, other), Wait(within=GIVEN)],
+            lead=[*_PIPED, *_pipe_both(role, other), Wait(within=HANG_AFTER_S)],
         ),
     )
 )

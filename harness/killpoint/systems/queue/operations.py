@@ -17,7 +17,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.operations import (
     ENDLESS,
-    GIVEN,
+    HANG_AFTER_S,
     LARGE,
     SMALL,
     UNREAD_WITHIN,
@@ -28,15 +28,15 @@ _APART = Message("nested", 9000)
 _IN_A_SLOT = Message("array", 2_500_000)
 """Large, and in a slot all the same: some implementations pass it on in pieces."""
 
-_HERE: list[AnyStep] = [Make(), Attach(), Ready(timeout=4.0), Wait(within=GIVEN)]
+_HERE: list[AnyStep] = [Make(), Attach(), Ready(timeout=4.0), Wait(within=HANG_AFTER_S)]
 _TO_THE_END: list[AnyStep] = [
     Close(("writer",)),
     Receive(ENDLESS, timeout=3.0),
-    Wait(within=GIVEN),
+    Wait(within=HANG_AFTER_S),
 ]
 _MORE: list[AnyStep] = [
     Send([SMALL], timeout=10.0),
-    Wait(("writer",), within=GIVEN),
+    Wait(("writer",), within=HANG_AFTER_S),
     *_TO_THE_END,
 ]
 
@@ -84,7 +84,7 @@ def _chunk_for(message: Message) -> int:
 
 
 def _ready(name: str, role: str, remote: int = 0) -> Operation:
-    before: list[AnyStep] = [Make(), Attach(), Wait(within=GIVEN)]
+    before: list[AnyStep] = [Make(), Attach(), Wait(within=HANG_AFTER_S)]
     now: list[AnyStep] = [Ready(timeout=4.0)]
     return Operation(f"ready-{name}", role, "ready", before, now, _MORE, remote, joint=True)
 
@@ -93,15 +93,15 @@ def _closes(name: str, role: str, remote: int = 0) -> Operation:
     sent = Send([SMALL, LARGE, SMALL], timeout=UNREAD_WITHIN)
     unread: list[AnyStep] = [*_HERE, sent, Wait()]
     if role == "writer":
-        rest: list[AnyStep] = [Receive(ENDLESS, timeout=3.0), Wait(within=GIVEN)]
+        rest: list[AnyStep] = [Receive(ENDLESS, timeout=3.0), Wait(within=HANG_AFTER_S)]
     else:
         # More than there are slots: who has left does not hold the writer up.
         rest = [
             Receive(ENDLESS, ("reader-0",), timeout=9.0),
             Send([Message(repeat=20)], timeout=5.0),
-            Wait(("writer",), within=GIVEN),
+            Wait(("writer",), within=HANG_AFTER_S),
             Close(("writer",)),
-            Wait(within=GIVEN),
+            Wait(within=HANG_AFTER_S),
         ]
     return Operation(f"close-{name}", role, "close", unread, [Close((role,))], rest, remote)
 
@@ -112,9 +112,9 @@ def _begins(name: str, role: str, remote: int = 0) -> Operation:
     now: list[AnyStep] = [Make()]
     rest: list[AnyStep] = [Attach()]
     if role != "writer":
-        lead = [Make(), Attach(("reader-0",)), Wait(within=GIVEN)]
+        lead = [Make(), Attach(("reader-0",)), Wait(within=HANG_AFTER_S)]
         now, rest = [Attach(("reader-1",))], []
-    rest = [*rest, Ready(timeout=4.0), Wait(within=GIVEN), *_MORE]
+    rest = [*rest, Ready(timeout=4.0), Wait(within=HANG_AFTER_S), *_MORE]
     verb: Verb = "make" if role == "writer" else "attach"
     return Operation(name, role, verb, lead, now, rest, remote)
 

@@ -24,11 +24,11 @@ from killpoint.scenario import (
 from killpoint.search.case_run import CaseRun
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 
-STARTED: list[AnyStep] = [CoordinatorStart(timeout=30.0), Wait(within=40.0)]
+START_COORDINATOR: list[AnyStep] = [CoordinatorStart(timeout=30.0), Wait(within=40.0)]
 """The coordinator listens, and no peer has connected."""
 FIRST, SECOND, FRONT = "engine-0", "engine-1", "front-end-0"
 _OPENED: list[AnyStep] = [Connect(), WaitNews(("front-ends",), "state"), Wait(within=20.0)]
-OPEN: list[AnyStep] = [*STARTED, *_OPENED]
+START_AND_CONNECT: list[AnyStep] = [*START_COORDINATOR, *_OPENED]
 """All peers listen, and the front ends have heard of all engines."""
 
 
@@ -52,7 +52,7 @@ def until(what: Any, *roles: str, rank: int | None = None) -> list[AnyStep]:
     return [WaitNews(roles, what, rank=rank, within=10.0), Wait(within=12.0)]
 
 
-def of_coordinator(
+def coordinator_case(
     id: str,
     summary: str,
     *stories: list[AnyStep],

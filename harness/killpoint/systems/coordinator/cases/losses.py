@@ -18,16 +18,16 @@ from killpoint.scenario import (
 from killpoint.systems.coordinator.cases.builders import (
     FIRST,
     FRONT,
-    OPEN,
     SECOND,
-    STARTED,
+    START_AND_CONNECT,
+    START_COORDINATOR,
+    coordinator_case,
     heard,
-    of_coordinator,
     stepping,
     until,
 )
 
-_IN_A_WAVE: list[AnyStep] = [*OPEN, *heard(SECOND, (4, 2)), *stepping(FIRST, SECOND)]
+_IN_A_WAVE: list[AnyStep] = [*START_AND_CONNECT, *heard(SECOND, (4, 2)), *stepping(FIRST, SECOND)]
 _SPARE = "engine-2"
 
 
@@ -70,7 +70,7 @@ def _stopped() -> list[AnyStep]:
 def _before_it_came() -> list[AnyStep]:
     """An engine dies before it ever listened: who waits for it in the all-reduce says so."""
     return [
-        *STARTED,
+        *START_COORDINATOR,
         Connect((FIRST, "front-ends")),
         *stepping(FIRST),
         Fault("kill", SECOND),
@@ -85,7 +85,7 @@ def _before_it_came() -> list[AnyStep]:
 def _as_it_comes() -> list[AnyStep]:
     """An engine dies while it begins to listen, its request said or not."""
     return [
-        *STARTED,
+        *START_COORDINATOR,
         Connect((FIRST, "front-ends")),
         *stepping(FIRST),
         Connect((SECOND,)),
@@ -114,19 +114,19 @@ def _coordinator_killed() -> list[AnyStep]:
 
 
 LOSS: tuple[Case, ...] = (
-    of_coordinator(
+    coordinator_case(
         "C6/engine-killed",
         "an engine is killed in a wave, and a new one comes in its place",
         _takes_its_place(),
         spares=1,
         needs=("peer_watch",),
     ),
-    of_coordinator(
+    coordinator_case(
         "C6/engine-stopped",
         "an engine is stopped for longer than the silence, and goes on",
         _stopped(),
     ),
-    of_coordinator(
+    coordinator_case(
         "C6/engine-leaves",
         "an engine leaves in a wave, lives on, and comes again",
         [
@@ -137,20 +137,20 @@ LOSS: tuple[Case, ...] = (
         ],
         needs=("peer_watch",),
     ),
-    of_coordinator(
+    coordinator_case(
         "C6/engine-killed-at-start",
         "an engine is killed before it listens, or as it begins to",
         _before_it_came(),
         _as_it_comes(),
         needs=("peer_watch",),
     ),
-    of_coordinator(
+    coordinator_case(
         "C6/coordinator-killed",
         "the coordinator is killed in a wave; its parent starts the next one",
         _coordinator_killed(),
         needs=("peer_watch",),
     ),
-    of_coordinator(
+    coordinator_case(
         "C6/coordinator-stopped",
         "the coordinator is stopped for longer than the silence, and goes on",
         [
@@ -167,12 +167,12 @@ LOSS: tuple[Case, ...] = (
             *heard(SECOND, (5, 1)),
         ],
     ),
-    of_coordinator(
+    coordinator_case(
         "C6/parent-killed",
         "the coordinator's parent is killed: it ends, and all others hear no more of it",
         [*_IN_A_WAVE, Fault("kill", "parent"), *until("lost", "engines", FRONT)],
     ),
-    of_coordinator(
+    coordinator_case(
         "C6/front-end-killed",
         "a front end is killed: nobody else takes notice",
         [

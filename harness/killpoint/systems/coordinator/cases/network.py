@@ -7,20 +7,20 @@ from killpoint.scenario import Fault, Pause, ReportCounts, Request, Wait, WaitNe
 from killpoint.systems.coordinator.cases.builders import (
     FIRST,
     FRONT,
-    OPEN,
     SECOND,
+    START_AND_CONNECT,
+    coordinator_case,
     heard,
-    of_coordinator,
     stepping,
     until,
 )
 
 HOSTS: tuple[Case, ...] = (
-    of_coordinator(
+    coordinator_case(
         "C6/remote-engine-killed",
         "an engine on another host is killed in a wave: no supervisor of this host can see it",
         [
-            *OPEN,
+            *START_AND_CONNECT,
             *heard(SECOND, (4, 2)),
             *stepping(FIRST, SECOND),
             Fault("kill", SECOND),
@@ -31,11 +31,11 @@ HOSTS: tuple[Case, ...] = (
         ],
         namespaces=True,
     ),
-    of_coordinator(
+    coordinator_case(
         "C6/host-cut-past-silence",
         "an engine's host is cut off in a wave for longer than the silence, and comes back",
         [
-            *OPEN,
+            *START_AND_CONNECT,
             *heard(SECOND, (4, 2)),
             *stepping(FIRST, SECOND),
             Fault("cut", SECOND),
@@ -55,11 +55,11 @@ HOSTS: tuple[Case, ...] = (
         ],
         namespaces=True,
     ),
-    of_coordinator(
+    coordinator_case(
         "C6/host-cut-briefly",
         "a cut shorter than the silence, of an engine and of a front end: nothing is lost",
         [
-            *OPEN,
+            *START_AND_CONNECT,
             *heard(SECOND, (4, 2)),
             *stepping(FIRST),
             Fault("cut", SECOND),

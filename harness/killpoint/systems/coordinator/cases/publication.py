@@ -26,11 +26,11 @@ from killpoint.scenario import (
 from killpoint.systems.coordinator.cases.builders import (
     FIRST,
     FRONT,
-    OPEN,
     SECOND,
-    STARTED,
+    START_AND_CONNECT,
+    START_COORDINATOR,
+    coordinator_case,
     heard,
-    of_coordinator,
     stepping,
     until,
 )
@@ -50,7 +50,7 @@ def _engine_lies() -> list[AnyStep]:
     After each one counts are sent and heard, so that it is known which lie the coordinator
     outlived.
     """
-    steps: list[AnyStep] = [*OPEN, *heard(SECOND, (3, 1))]
+    steps: list[AnyStep] = [*START_AND_CONNECT, *heard(SECOND, (3, 1))]
     for number, lie in enumerate(get_args(EngineLie)):
         counts = (20 + number, 2)
         steps.append(Forge(FIRST, lie, counts))
@@ -76,7 +76,7 @@ def _front_end_lies() -> list[AnyStep]:
     for number, lie in enumerate(lies):
         one_by_one += [lie, *heard(FIRST, (10 + number, 1), FRONT, "front-end-1")]
     return [
-        *OPEN,
+        *START_AND_CONNECT,
         *heard(FIRST, (5, 1), FRONT, "front-end-1"),
         *one_by_one,
         *heard(SECOND, (6, 1), FRONT, "front-end-1"),
@@ -91,7 +91,7 @@ def _front_end_lies() -> list[AnyStep]:
 
 def _flooded_with_lies() -> list[AnyStep]:
     return [
-        *OPEN,
+        *START_AND_CONNECT,
         *heard(FIRST, (5, 1)),
         Flood((SECOND,), 1.0, "truncated"),
         *heard(FIRST, (6, 1)),
@@ -103,16 +103,18 @@ def _flooded_with_lies() -> list[AnyStep]:
 
 
 _HOSTILE = (
-    of_coordinator(
+    coordinator_case(
         "C4/engine-lies", "an engine sends what makes no sense, each way", _engine_lies()
     ),
-    of_coordinator(
+    coordinator_case(
         "C4/front-end-lies",
         "a front end sends what makes no sense",
         _front_end_lies(),
         front_ends=2,
     ),
-    of_coordinator("C4/flooded-with-lies", "a flood of what makes no sense", _flooded_with_lies()),
+    coordinator_case(
+        "C4/flooded-with-lies", "a flood of what makes no sense", _flooded_with_lies()
+    ),
 )
 
 
@@ -121,7 +123,7 @@ def _clock(hours: float) -> list[AnyStep]:
     jump = Fault("jump-clock", "coordinator", hours=hours)
     told = WaitNews((FRONT,), "counts", rank=0, counts=(9, 1))
     return [
-        *OPEN,
+        *START_AND_CONNECT,
         *heard(FIRST, (1, 1)),
         ReportCounts(FIRST, (9, 1)),
         Wait(),
@@ -137,14 +139,14 @@ def _clock(hours: float) -> list[AnyStep]:
 
 
 _CLOCK = (
-    of_coordinator("C5/clock-forward", "its wall clock jumps 2 h forth", _clock(2.0)),
-    of_coordinator("C5/clock-back", "its wall clock jumps 2 h back", _clock(-2.0)),
+    coordinator_case("C5/clock-forward", "its wall clock jumps 2 h forth", _clock(2.0)),
+    coordinator_case("C5/clock-back", "its wall clock jumps 2 h back", _clock(-2.0)),
 )
 
 
 def _steady(count: int, *flooding: str) -> list[AnyStep]:
     """Changes of one engine, while the others repeat theirs as fast as they can."""
-    steps: list[AnyStep] = [*OPEN, Flood(flooding, 0.3 * count)]
+    steps: list[AnyStep] = [*START_AND_CONNECT, Flood(flooding, 0.3 * count)]
     for turn in range(count):
         steps += [ReportCounts(FIRST, (turn + 1, 1)), Pause(0.28)]
     last = WaitNews(("front-ends",), "counts", rank=0, counts=(count, 1))
@@ -153,7 +155,7 @@ def _steady(count: int, *flooding: str) -> list[AnyStep]:
 
 def _many_changes() -> list[AnyStep]:
     """Each engine tells a change every few milliseconds; the last of them is heard."""
-    steps: list[AnyStep] = [*OPEN]
+    steps: list[AnyStep] = [*START_AND_CONNECT]
     for turn in range(60):
         steps += [ReportCounts(engine, (turn + 1, 2)) for engine in (FIRST, SECOND)]
     for rank in (0, 1):
@@ -163,29 +165,29 @@ def _many_changes() -> list[AnyStep]:
 
 
 _FLOODS = (
-    of_coordinator(
+    coordinator_case(
         "C7/flood-of-counts",
         "changes of one engine are heard while another repeats its counts without end",
         _steady(6, SECOND),
         front_ends=2,
     ),
-    of_coordinator(
+    coordinator_case(
         "C7/flood-in-a-wave",
         "changes are heard while two engines repeat their counts without end in a wave",
         [*_steady(4, SECOND, "engine-2"), *stepping(FIRST), *heard(FIRST, (7, 1))],
         engines=3,
     ),
-    of_coordinator(
+    coordinator_case(
         "C7/many-changes", "changes that follow each other fast", _many_changes(), front_ends=2
     ),
 )
 
 _SERVED = (
-    of_coordinator(
+    coordinator_case(
         "C2/late-subscriber",
         "an engine comes when a wave is on, and one that has a request before anybody listens",
         [
-            *STARTED,
+            *START_COORDINATOR,
             Connect((FIRST, "front-ends")),
             *stepping(FIRST),
             Connect((SECOND,)),
@@ -195,13 +197,13 @@ _SERVED = (
             Request(("engines",)),
             *until("stepped", "engines"),
         ],
-        [*STARTED, Connect(), Request((SECOND,)), *until("stepped", SECOND, FIRST)],
+        [*START_COORDINATOR, Connect(), Request((SECOND,)), *until("stepped", SECOND, FIRST)],
     ),
-    of_coordinator(
+    coordinator_case(
         "C2/waves-follow-each-other",
         "requests come as waves end",
         [
-            *OPEN,
+            *START_AND_CONNECT,
             *(
                 step
                 for engine in (FIRST, SECOND, FIRST)
@@ -213,11 +215,11 @@ _SERVED = (
 )
 
 _AROUND = (
-    of_coordinator(
+    coordinator_case(
         "S1/coordinator-listeners",
         "a coordinator listens at the address that it was asked for, or at none",
         [
-            *OPEN,
+            *START_AND_CONNECT,
             *stepping(FIRST),
             ProbeExposure(("parent", "coordinator")),
             CoordinatorClose(),
@@ -225,22 +227,25 @@ _AROUND = (
         ],
         host="127.0.0.1",
     ),
-    of_coordinator(
+    coordinator_case(
         "S2/coordinator-paths",
         "a coordinator's paths are its owner's alone under umask 000",
-        [*OPEN, *stepping(FIRST), ProbeExposure(("parent", "coordinator", FIRST))],
+        [*START_AND_CONNECT, *stepping(FIRST), ProbeExposure(("parent", "coordinator", FIRST))],
         umask=0,
     ),
-    of_coordinator(
+    coordinator_case(
         "L1/coordinator-killed",
         "nothing is left of a killed coordinator, or of one whose parent was killed",
-        [*OPEN, Fault("kill", "coordinator"), *until("lost", "engines")],
-        [*OPEN, Fault("kill", "parent")],
+        [*START_AND_CONNECT, Fault("kill", "coordinator"), *until("lost", "engines")],
+        [*START_AND_CONNECT, Fault("kill", "parent")],
     ),
-    of_coordinator(
+    coordinator_case(
         "L1/coordinator-and-all-killed",
         "the next start removes what was left when all were killed",
-        [*OPEN, *(Fault("kill", role) for role in ("parent", "coordinator", FIRST, SECOND, FRONT))],
+        [
+            *START_AND_CONNECT,
+            *(Fault("kill", role) for role in ("parent", "coordinator", FIRST, SECOND, FRONT)),
+        ],
         restart=True,
     ),
 )

@@ -30,36 +30,36 @@ _COMING = 2
 NEEDS = frozenset({"engine"})
 
 
-def up(**load: Any) -> list[AnyStep]:
+def start_with_load(**load: Any) -> list[AnyStep]:
     """The engine is started, and steady load begins."""
     start = EngineStart(timeout=STARTS_WITHIN)
     return [start, Wait(within=STARTS_WITHIN + 10.0), Load(**load), Wait()]
 
 
-def serve(seconds: float, coming: int = 0) -> list[AnyStep]:
+def keep_load(seconds: float, coming: int = 0) -> list[AnyStep]:
     """The load goes on."""
     return [ContinueLoad(seconds, coming), Wait(within=seconds + 10.0)]
 
 
-def recovered(then: float = 2.1) -> list[AnyStep]:
+def wait_recovered(then: float = 2.1) -> list[AnyStep]:
     """The load goes on until the engine is whole again, and for some more seconds."""
-    return [WaitHealthy(BACK_WITHIN), Wait(within=BACK_WITHIN + 10.0), *serve(then, _COMING)]
+    return [WaitHealthy(BACK_WITHIN), Wait(within=BACK_WITHIN + 10.0), *keep_load(then, _COMING)]
 
 
-def killed(part: str, then: float = 2.1) -> list[AnyStep]:
+def kill_and_recover(part: str, then: float = 2.1) -> list[AnyStep]:
     """A part is killed under load, and comes back."""
-    return [Fault("kill", part), *recovered(then)]
+    return [Fault("kill", part), *wait_recovered(then)]
 
 
-CALM: list[AnyStep] = [WaitIdle(30.0), Wait(within=40.0)]
+WAIT_IDLE: list[AnyStep] = [WaitIdle(30.0), Wait(within=40.0)]
 """No more requests come, and those that are open end."""
-STOP: list[AnyStep] = [EngineStop(), Wait(within=30.0)]
-DOWN: list[AnyStep] = [*CALM, *STOP]
-COMPARED: list[AnyStep] = [*DOWN, ReferenceAnswers(), Wait(within=60.0)]
+STOP_ENGINE: list[AnyStep] = [EngineStop(), Wait(within=30.0)]
+WAIT_AND_STOP: list[AnyStep] = [*WAIT_IDLE, *STOP_ENGINE]
+STOP_AND_COMPARE: list[AnyStep] = [*WAIT_AND_STOP, ReferenceAnswers(), Wait(within=60.0)]
 """The engine is shut down; then the model is run alone."""
 
 
-def engined(
+def engine_scenario(
     id: str, *steps: AnyStep, seed: int = 0, judges: tuple[str, ...] = (), **shape: Any
 ) -> Scenario:
     """A scenario of an engine, judged by the invariant that its case belongs to."""
@@ -67,12 +67,12 @@ def engined(
     return Scenario(id, [mine, *judges], list(steps), engine=EngineShape(**shape), seed=seed)
 
 
-def of_engine(
+def engine_case(
     id: str, summary: str, *steps: AnyStep, judges: tuple[str, ...] = (), **shape: Any
 ) -> Case:
     """A case of one scenario."""
 
     def run(case_run: CaseRun) -> None:
-        case_run.play(engined(id, *steps, judges=judges, seed=case_run.seed, **shape))
+        case_run.play(engine_scenario(id, *steps, judges=judges, seed=case_run.seed, **shape))
 
     return Case(id, summary, run, NEEDS)

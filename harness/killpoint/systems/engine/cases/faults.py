@@ -10,15 +10,15 @@ from killpoint.case import Case
 from killpoint.scenario import AnyStep, Fault, Scenario
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.engine.cases.builders import (
-    COMPARED,
-    DOWN,
     NEEDS,
-    engined,
-    killed,
-    of_engine,
-    recovered,
-    serve,
-    up,
+    STOP_AND_COMPARE,
+    WAIT_AND_STOP,
+    engine_case,
+    engine_scenario,
+    keep_load,
+    kill_and_recover,
+    start_with_load,
+    wait_recovered,
 )
 from killpoint.targets.engine_protocol import EngineShape
 
@@ -43,10 +43,13 @@ def soak(id: str, seed: int, kills: int, shape: EngineShape) -> Scenario:
     turns: list[str] = []
     while len(turns) < kills:
         turns += chance.sample(sorted(kinds), len(kinds))
-    steps: list[AnyStep] = [*up(rate=6.0, together=3, max_tokens=64), *serve(2.0, 2)]
+    steps: list[AnyStep] = [
+        *start_with_load(rate=6.0, together=3, max_tokens=64),
+        *keep_load(2.0, 2),
+    ]
     for kind in turns[:kills]:
-        steps += killed(chance.choice(kinds[kind]))
-    found = engined(id, *steps, *COMPARED, seed=seed, judges=("E1", "E2", "E4"))
+        steps += kill_and_recover(chance.choice(kinds[kind]))
+    found = engine_scenario(id, *steps, *STOP_AND_COMPARE, seed=seed, judges=("E1", "E2", "E4"))
     return msgspec.structs.replace(found, engine=shape)
 
 
@@ -58,16 +61,16 @@ def _soak(case_run: CaseRun) -> None:
 
 
 _SURVIVED = (
-    of_engine(
+    engine_case(
         "E3/one-of-two",
         "the coordinator is killed under load, then one of two replicas",
         *[
-            *up(rate=6.0, together=3, max_tokens=64),
-            *serve(2.0, 2),
-            *killed("coordinator"),
-            *killed("core-1"),
+            *start_with_load(rate=6.0, together=3, max_tokens=64),
+            *keep_load(2.0, 2),
+            *kill_and_recover("coordinator"),
+            *kill_and_recover("core-1"),
         ],
-        *DOWN,
+        *WAIT_AND_STOP,
         data_parallel=2,
     ),
     Case(
@@ -83,27 +86,39 @@ _ON = Fault("continue", "core-0")
 _ON_WORKER = Fault("continue", "core-0/worker-0")
 
 _TOLD = (
-    of_engine(
+    engine_case(
         "E4/stopped-worker",
         "a worker of the only core is stopped for a while",
-        *[*up(rate=6.0), *serve(1.0), Fault("stop", "core-0/worker-0"), *serve(4.5)],
-        *[_ON_WORKER, *serve(5.0), *DOWN],
+        *[
+            *start_with_load(rate=6.0),
+            *keep_load(1.0),
+            Fault("stop", "core-0/worker-0"),
+            *keep_load(4.5),
+        ],
+        *[_ON_WORKER, *keep_load(5.0), *WAIT_AND_STOP],
         step_timeout=30.0,
     ),
-    of_engine(
+    engine_case(
         "E4/stopped-then-killed",
         "the only core is stopped for a while, then killed: not ready until there is another one",
-        *[*up(rate=6.0), *serve(1.0), Fault("stop", "core-0"), *serve(4.5), _ON, *serve(5.0)],
-        *[Fault("kill", "core-0"), *recovered(1.0), *DOWN],
+        *[
+            *start_with_load(rate=6.0),
+            *keep_load(1.0),
+            Fault("stop", "core-0"),
+            *keep_load(4.5),
+            _ON,
+            *keep_load(5.0),
+        ],
+        *[Fault("kill", "core-0"), *wait_recovered(1.0), *WAIT_AND_STOP],
         step_timeout=30.0,
     ),
 )
 
 _LEFT = (
-    of_engine(
+    engine_case(
         "L1/engine-front-end-killed",
         "the front end is killed under load: its engine goes with it",
-        *[*up(), *serve(1.0), Fault("kill", "front-end")],
+        *[*start_with_load(), *keep_load(1.0), Fault("kill", "front-end")],
     ),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from killpoint.scenario import AnyStep, Join, Message, ReceiveFrom, Scenario, SendTo, Wait
 from killpoint.targets.shapes import GroupShape
 
-JOINED: list[AnyStep] = [Join(), Wait(within=30.0)]
+JOIN_GROUP: list[AnyStep] = [Join(), Wait(within=30.0)]
 """Every rank becomes a member."""
 
 
@@ -14,7 +14,7 @@ def ranks(count: int) -> tuple[str, ...]:
     return tuple(f"rank-{rank}" for rank in range(count))
 
 
-def played(id: str, *steps: AnyStep, count: int = 3, host: str = "127.0.0.1") -> Scenario:
+def group_scenario(id: str, *steps: AnyStep, count: int = 3, host: str = "127.0.0.1") -> Scenario:
     """A scenario of a group, judged by the invariant that its case belongs to."""
     return Scenario(
         case=id,

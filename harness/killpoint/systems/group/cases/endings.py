@@ -26,7 +26,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import chosen, count_lines
-from killpoint.systems.group.cases.builders import JOINED, played, ranks, surely
+from killpoint.systems.group.cases.builders import JOIN_GROUP, group_scenario, ranks, surely
 from killpoint.systems.queue.cases.builders import MIB, small
 
 _SHORT = 0.8
@@ -40,7 +40,7 @@ _KILLS = frozenset({"group", "points"})
 
 def _one(id: str, summary: str, *steps: AnyStep, restart: bool = False) -> Case:
     def run(case_run: CaseRun) -> None:
-        found = played(id, *steps)
+        found = group_scenario(id, *steps)
         case_run.play(msgspec.structs.replace(found, seed=case_run.seed, restart=restart))
 
     return Case(id, summary, run, frozenset({"group"}))
@@ -51,9 +51,9 @@ def _barrier_killed_anywhere(case_run: CaseRun) -> None:
 
     def around(step: AnyStep) -> Scenario:
         waiting = ("rank-0", "rank-1")
-        return played(
+        return group_scenario(
             case_run.outcome.id,
-            *JOINED,
+            *JOIN_GROUP,
             step,
             Barrier(waiting, timeout=3.0),
             WaitBlocked(waiting),
@@ -80,9 +80,9 @@ def _host_killed_anywhere(case_run: CaseRun) -> None:
     for verb, operation in _OPERATIONS.items():
 
         def around(step: AnyStep, operation: AnyStep = operation) -> Scenario:
-            return played(
+            return group_scenario(
                 case_run.outcome.id,
-                *JOINED,
+                *JOIN_GROUP,
                 step,
                 operation,
                 Barrier(_OTHERS, timeout=8.0),
@@ -90,7 +90,9 @@ def _host_killed_anywhere(case_run: CaseRun) -> None:
             )
 
         def counted(step: AnyStep, operation: AnyStep = operation) -> Scenario:
-            return played(case_run.outcome.id, *JOINED, step, operation, Wait(within=9.0))
+            return group_scenario(
+                case_run.outcome.id, *JOIN_GROUP, step, operation, Wait(within=9.0)
+            )
 
         count = count_lines(case_run, _HOST, Point(verb), counted)
         for line in case_run.with_progress(
@@ -103,21 +105,21 @@ _VAIN = (
     _one(
         "G3/absent-rank",
         "one rank never comes to the barrier",
-        *JOINED,
+        *JOIN_GROUP,
         Barrier(("rank-0", "rank-1"), timeout=_SHORT),
         Wait(within=_GIVEN),
     ),
     _one(
         "G3/absent-host",
         "the host never comes to the barrier",
-        *JOINED,
+        *JOIN_GROUP,
         Barrier(_OTHERS, timeout=_SHORT),
         Wait(within=_GIVEN),
     ),
     _one(
         "G3/dead-before",
         "a rank is dead before the others begin their barrier",
-        *JOINED,
+        *JOIN_GROUP,
         Fault("kill", "rank-2"),
         Barrier(("rank-0", "rank-1"), timeout=_SHORT),
         Wait(within=_GIVEN),
@@ -125,7 +127,7 @@ _VAIN = (
     _one(
         "G3/dead-while-it-waits",
         "a rank dies inside its barrier; the last one comes afterwards",
-        *JOINED,
+        *JOIN_GROUP,
         Barrier(("rank-0", "rank-2"), timeout=6.0),
         WaitBlocked(("rank-0", "rank-2")),
         Fault("kill", "rank-2"),
@@ -160,7 +162,7 @@ def _link_down(id: str, summary: str, cut: str) -> Case:
 
     def run(case_run: CaseRun) -> None:
         steps = [Fault("cut", cut), Barrier(others, timeout=_SHORT), Wait(others, within=_GIVEN)]
-        found = played(id, *JOINED, Barrier(), Wait(), *steps, Fault("heal", cut))
+        found = group_scenario(id, *JOIN_GROUP, Barrier(), Wait(), *steps, Fault("heal", cut))
         case_run.play(msgspec.structs.replace(found, seed=case_run.seed, namespaces=True))
 
     return Case(id, summary, run, frozenset({"group"}))
@@ -175,7 +177,7 @@ _LEAVES = (
     _one(
         "G4/host-leaves-after-broadcast",
         "the host broadcasts 8 MiB and leaves; the others take it later",
-        *JOINED,
+        *JOIN_GROUP,
         Broadcast(_HOST, _LARGE, (_HOST,)),
         Leave((_HOST,)),
         Exit((_HOST,)),
@@ -187,7 +189,7 @@ _LEAVES = (
     _one(
         "G4/host-leaves-after-barrier",
         "the host leaves as soon as its barrier has ended",
-        *JOINED,
+        *JOIN_GROUP,
         Barrier(),
         Leave((_HOST,)),
         Exit((_HOST,)),
@@ -198,7 +200,7 @@ _LEAVES = (
     _one(
         "G4/all-leave-after-gather",
         "everybody leaves as soon as they have gathered",
-        *JOINED,
+        *JOIN_GROUP,
         Gather(Message("array", MIB), timeout=9.0),
         Leave(),
         Exit(ranks(3)),
@@ -207,7 +209,7 @@ _LEAVES = (
     _one(
         "G4/member-leaves-after-send",
         "a rank sends 8 MiB and leaves; the other takes it later",
-        *JOINED,
+        *JOIN_GROUP,
         SendTo("rank-1", "rank-2", _LARGE),
         Leave(("rank-1",)),
         Exit(("rank-1",)),
@@ -218,7 +220,7 @@ _LEAVES = (
     _one(
         "G4/member-killed",
         "a rank dies while another waits for it; the rest goes on",
-        *JOINED,
+        *JOIN_GROUP,
         SendTo("rank-2", "rank-1", [small(3)]),
         ReceiveFrom(("rank-1",), "rank-2", 3, timeout=5.0),
         Wait(within=10.0),
@@ -234,7 +236,7 @@ _LEAVES = (
     _one(
         "G4/host-killed-while-others-wait",
         "the others wait for each other when the host dies",
-        *JOINED,
+        *JOIN_GROUP,
         ReceiveFrom(("rank-1",), "rank-2", 1, timeout=8.0),
         Barrier(("rank-2",), timeout=8.0),
         WaitBlocked(_OTHERS),
@@ -244,7 +246,7 @@ _LEAVES = (
     _one(
         "G4/host-killed-idle",
         "the host dies while nobody does anything; then they call",
-        *JOINED,
+        *JOIN_GROUP,
         Fault("kill", _HOST),
         ReceiveFrom(("rank-1",), _HOST, 1, timeout=8.0),
         Gather(roles=("rank-2",), timeout=8.0),
@@ -259,11 +261,13 @@ _LEAVES = (
 )
 
 _LEAKS = (
-    _one("L1/group-clean-end", "an ordinary life of a group", *JOINED, Barrier(), Leave(), Wait()),
+    _one(
+        "L1/group-clean-end", "an ordinary life of a group", *JOIN_GROUP, Barrier(), Leave(), Wait()
+    ),
     _one(
         "L1/group-killed-then-next-start",
         "every rank is killed; the next group starts",
-        *JOINED,
+        *JOIN_GROUP,
         *(Fault("kill", role) for role in ranks(3)),
         restart=True,
     ),

@@ -19,7 +19,7 @@ from killpoint.scenario import (
     WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.group.cases.builders import JOINED, played, ranks
+from killpoint.systems.group.cases.builders import JOIN_GROUP, group_scenario, ranks
 from killpoint.systems.queue.cases.builders import small
 from killpoint.targets.shapes import GroupShape
 
@@ -32,7 +32,7 @@ _EACH = sum(message.repeat for message in _BATCH)
 
 def _case(id: str, summary: str, steps: list[AnyStep], shape: GroupShape) -> Case:
     def run(case_run: CaseRun) -> None:
-        made = played(id, *steps, count=shape.ranks)
+        made = group_scenario(id, *steps, count=shape.ranks)
         case_run.play(msgspec.structs.replace(made, group=shape, seed=case_run.seed))
 
     return Case(id, summary, run, frozenset({"group"}))
@@ -62,7 +62,7 @@ def _cut_three_seconds() -> list[AnyStep]:
         Fault("cut", "rank-3"),
     )
     return [
-        *JOINED,
+        *JOIN_GROUP,
         *_sent(everyone),
         *cuts,
         *_sent(everyone),
@@ -80,7 +80,7 @@ def _told(*faults: Fault) -> list[AnyStep]:
     """Each rank waits for another when one is cut off; the two that are left go on."""
     left = ("rank-0", "rank-2")
     return [
-        *JOINED,
+        *JOIN_GROUP,
         SendTo("rank-1", _HOST, [small(3)]),
         ReceiveFrom((_HOST,), "rank-1", 3, timeout=5.0),
         Wait(),
@@ -100,7 +100,7 @@ def _reset() -> list[AnyStep]:
     everyone = ranks(3)
     members = everyone[1:]
     return [
-        *JOINED,
+        *JOIN_GROUP,
         *(Fault("delay", member, pause=0.05) for member in members),
         *_sent(everyone),
         Pause(0.03),

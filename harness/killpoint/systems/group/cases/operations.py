@@ -24,7 +24,14 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_lines
-from killpoint.systems.group.cases.builders import JOINED, all_to_all, around, played, ranks, surely
+from killpoint.systems.group.cases.builders import (
+    JOIN_GROUP,
+    all_to_all,
+    around,
+    group_scenario,
+    ranks,
+    surely,
+)
 from killpoint.systems.group.cases.endings import ENDS
 from killpoint.systems.group.cases.network import NETWORK
 from killpoint.systems.group.fuzz import fuzz_group_stories
@@ -42,7 +49,7 @@ _EVERY = ranks(3)
 
 def _large() -> list[AnyStep]:
     """Each pair sends in turn, so that no rank has to keep more than one object of 8 MiB."""
-    steps: list[AnyStep] = [*JOINED]
+    steps: list[AnyStep] = [*JOIN_GROUP]
     for source in _EVERY:
         for to in _EVERY:
             if to != source:
@@ -54,7 +61,7 @@ def _large() -> list[AnyStep]:
 
 
 def _broadcasts() -> list[AnyStep]:
-    steps: list[AnyStep] = [*JOINED]
+    steps: list[AnyStep] = [*JOIN_GROUP]
     for size in (64, 100_000, 8 * MIB):
         for source in _EVERY:
             batch = [small(6), Message("array", size), small(2)]
@@ -65,7 +72,7 @@ def _broadcasts() -> list[AnyStep]:
 def _lanes_apart() -> list[AnyStep]:
     """Objects that were sent first are taken last, and the other way about: lanes do not mix."""
     return [
-        *JOINED,
+        *JOIN_GROUP,
         SendTo("rank-0", "rank-1", [small(3)]),
         Broadcast("rank-0", [small(3), Message("array", 70_000)], timeout=9.0),
         SendTo("rank-0", "rank-1", [small(2), Message("nested", 900)]),
@@ -92,7 +99,7 @@ def _late_joiner() -> list[AnyStep]:
 
 def _retried() -> list[AnyStep]:
     return [
-        *JOINED,
+        *JOIN_GROUP,
         ReceiveFrom(("rank-1",), "rank-0", 2, timeout=0.2, keep_on=True),
         Wait(within=8.0),
         SendTo("rank-0", "rank-1", [small(3)]),
@@ -107,7 +114,7 @@ _WINDOWS = 20
 
 def _growth(window: list[AnyStep]) -> list[AnyStep]:
     """Windows of objects, each rank weighed after each."""
-    steps: list[AnyStep] = [*JOINED, *window, *window, Wait(within=40.0)]
+    steps: list[AnyStep] = [*JOIN_GROUP, *window, *window, Wait(within=40.0)]
     for _ in range(_WINDOWS):
         steps += [*window, Wait(within=40.0), MeasureMemory()]
     return steps
@@ -131,7 +138,7 @@ def _clock(hours: float) -> list[AnyStep]:
     """Objects lie unread while the clocks of all who keep something jump."""
     first, then = [small(3), Message("array", 90_000)], [small(2)]
     return [
-        *JOINED,
+        *JOIN_GROUP,
         Broadcast("rank-0", first, ("rank-0",)),
         SendTo("rank-0", "rank-1", first),
         SendTo("rank-1", "rank-2", first),
@@ -158,9 +165,9 @@ def _jumps_in_barrier(case_run: CaseRun) -> None:
     at = Point("barrier")
 
     def waited(step: AnyStep) -> Scenario:
-        return played(
+        return group_scenario(
             case_run.outcome.id,
-            *JOINED,
+            *JOIN_GROUP,
             Barrier(),
             Wait(within=20.0),
             step,
@@ -185,7 +192,7 @@ def _case(
     id: str, summary: str, steps: list[AnyStep], *, count: int = 3, host: str = "127.0.0.1"
 ) -> Case:
     def run(case_run: CaseRun) -> None:
-        found = played(id, *steps, count=count, host=host)
+        found = group_scenario(id, *steps, count=count, host=host)
         case_run.play(msgspec.structs.replace(found, seed=case_run.seed))
 
     return Case(id, summary, run, frozenset({"group"}))
@@ -195,7 +202,7 @@ _ORDER = (
     _case(
         "G1/all-to-all",
         "every rank sends to every other at once, several kinds",
-        [*JOINED, *all_to_all(_EVERY, _KINDS), Wait(within=30.0)],
+        [*JOIN_GROUP, *all_to_all(_EVERY, _KINDS), Wait(within=30.0)],
     ),
     _case("G1/large", "objects of 8 MiB between each pair", _large()),
     _case("G1/broadcasts", "every rank broadcasts, small to 8 MiB", _broadcasts()),
@@ -203,7 +210,7 @@ _ORDER = (
         "G1/gathers",
         "small and large objects are gathered",
         [
-            *JOINED,
+            *JOIN_GROUP,
             Gather(times=10, timeout=9.0),
             Gather(Message("array", 300_000), times=3, timeout=9.0),
             Wait(within=30.0),
@@ -216,7 +223,7 @@ _ORDER = (
         "G1/eight-ranks",
         "eight ranks broadcast, gather, meet and send",
         [
-            *JOINED,
+            *JOIN_GROUP,
             Broadcast("rank-5", [small(5)], timeout=9.0),
             Gather(times=3, timeout=9.0),
             Barrier(times=5),
@@ -251,7 +258,7 @@ _CLOCK = (
         "G5/ipv6-host",
         "the host listens at ::1",
         [
-            *JOINED,
+            *JOIN_GROUP,
             *around(_EVERY, [small(4)]),
             Gather(times=2, timeout=9.0),
             Barrier(),

@@ -22,9 +22,9 @@ from killpoint.scenario import (
 from killpoint.search.case_run import CaseRun
 from killpoint.targets.shapes import PipeShape
 
-OPENED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
+OPEN_PIPE: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
 """Every rank's end is made."""
-GIVEN = 4.0
+HANG_AFTER_S = 4.0
 """Seconds after which a call that should have ended is a hang."""
 SMALL = Tensor(repeat=3)
 LARGE = Tensor("uint8", (3 << 20,))
@@ -36,25 +36,25 @@ def count(tensors: list[Tensor]) -> int:
     return sum(tensor.repeat for tensor in tensors)
 
 
-def carried(source: str, taker: str, tensors: list[Tensor], **how: Any) -> list[AnyStep]:
+def transfer(source: str, taker: str, tensors: list[Tensor], **how: Any) -> list[AnyStep]:
     """One rank sends, the next one takes all of it."""
     return [PipeSend(source, tensors, **how), PipeReceive((taker,), count(tensors))]
 
 
-def piped(id: str, *steps: AnyStep, seed: int = 0, **shape: Any) -> Scenario:
+def pipe_scenario(id: str, *steps: AnyStep, seed: int = 0, **shape: Any) -> Scenario:
     """A scenario of a pipe of two ranks, judged by the invariant that its case belongs to."""
     judges = [id.split("/")[0]]
     return Scenario(case=id, judges=judges, steps=list(steps), pipe=PipeShape(**shape), seed=seed)
 
 
-def of_pipe(
+def pipe_case(
     id: str, summary: str, *stories: list[AnyStep], restart: bool = False, **shape: Any
 ) -> Case:
     """A case of some scenarios, all on pipes of the same shape."""
 
     def run(case_run: CaseRun) -> None:
         for story in stories:
-            found = piped(id, *story, seed=case_run.seed, **shape)
+            found = pipe_scenario(id, *story, seed=case_run.seed, **shape)
             found.restart = restart
             case_run.play(found)
 
@@ -75,13 +75,13 @@ def forged(*lies: PipeForge) -> list[list[AnyStep]]:
     """A story for each lie: an honest tensor, the lie, and another honest one."""
     return [
         [
-            *OPENED,
-            *carried(FIRST, SECOND, [Tensor()]),
-            Wait(within=GIVEN),
+            *OPEN_PIPE,
+            *transfer(FIRST, SECOND, [Tensor()]),
+            Wait(within=HANG_AFTER_S),
             lie,
             PipeSend(FIRST, [Tensor()], keep_on=True),
             PipeReceive((SECOND,), 1),
-            Wait(within=GIVEN),
+            Wait(within=HANG_AFTER_S),
         ]
         for lie in lies
     ]

@@ -18,51 +18,51 @@ from killpoint.scenario import (
 )
 from killpoint.systems.pipe.cases.builders import (
     FIRST,
-    GIVEN,
+    HANG_AFTER_S,
     LARGE,
-    OPENED,
+    OPEN_PIPE,
     SECOND,
     SMALL,
-    carried,
     forged,
-    of_pipe,
+    pipe_case,
+    transfer,
 )
 from killpoint.systems.queue.cases.builders import MIB
 
 _NO_BYTES = Tensor("float32", (1024,), form="meta")
 """Tensor with a shape and no bytes: no target can carry it."""
-_EMPTY: list[AnyStep] = [PipeDrain(), Wait(within=GIVEN)]
-_DONE: list[AnyStep] = [Wait(within=GIVEN)]
+_EMPTY: list[AnyStep] = [PipeDrain(), Wait(within=HANG_AFTER_S)]
+_DONE: list[AnyStep] = [Wait(within=HANG_AFTER_S)]
 
 _BUFFERS = (
-    of_pipe(
+    pipe_case(
         "K2/empty-after-every-tensor",
         "tensors of many sizes, None and empty ones are taken; the buffer is empty then",
         [
-            *OPENED,
-            *carried(FIRST, SECOND, [SMALL, Tensor(form="none"), LARGE, Tensor("int8", (0,))]),
-            *carried(SECOND, FIRST, [Tensor("bfloat16", (7, 9), "transposed"), SMALL]),
+            *OPEN_PIPE,
+            *transfer(FIRST, SECOND, [SMALL, Tensor(form="none"), LARGE, Tensor("int8", (0,))]),
+            *transfer(SECOND, FIRST, [Tensor("bfloat16", (7, 9), "transposed"), SMALL]),
             *_DONE,
             *_EMPTY,
         ],
         buffer_bytes=8 * MIB,
     ),
-    of_pipe(
+    pipe_case(
         "K2/larger-than-the-limit",
         "tensors of 1 MiB through a buffer of 4 KiB, one after the other",
         [
-            *OPENED,
-            *carried(FIRST, SECOND, [Tensor("uint8", (MIB,), repeat=4)]),
+            *OPEN_PIPE,
+            *transfer(FIRST, SECOND, [Tensor("uint8", (MIB,), repeat=4)]),
             *_DONE,
             *_EMPTY,
         ],
         buffer_bytes=4096,
     ),
-    of_pipe(
+    pipe_case(
         "K2/memory-is-bounded",
         "12 tensors of 8 MiB through a buffer of 16 MiB, which nobody takes for a while",
         [
-            *OPENED,
+            *OPEN_PIPE,
             PipeSend(FIRST, [Tensor("uint8", (8 * MIB,), repeat=12)], same=True),
             WaitBlocked((FIRST,)),
             PipeReceive((SECOND,), 12),
@@ -71,12 +71,12 @@ _BUFFERS = (
         ],
         buffer_bytes=16 * MIB,
     ),
-    of_pipe(
+    pipe_case(
         "K2/send-fails-once",
         "one tensor cannot be carried; the next ones can, once the buffer has room",
         [
-            *OPENED,
-            *carried(FIRST, SECOND, [Tensor()]),
+            *OPEN_PIPE,
+            *transfer(FIRST, SECOND, [Tensor()]),
             *_DONE,
             PipeSend(FIRST, [_NO_BYTES], keep_on=True),
             *_DONE,
@@ -86,16 +86,16 @@ _BUFFERS = (
         ],
         buffer_bytes=2048,
     ),
-    of_pipe(
+    pipe_case(
         "K2/empty-after-a-death",
         "the taker is killed while tensors wait for it; the account is settled",
         [
-            *OPENED,
-            *carried(FIRST, SECOND, [Tensor()]),
+            *OPEN_PIPE,
+            *transfer(FIRST, SECOND, [Tensor()]),
             *_DONE,
             Fault("kill", SECOND),
             PipeSend(FIRST, [Tensor("uint8", (MIB,), repeat=3)], keep_on=True),
-            Wait(within=GIVEN),
+            Wait(within=HANG_AFTER_S),
             *_EMPTY,
         ],
         buffer_bytes=64 * MIB,
@@ -103,42 +103,42 @@ _BUFFERS = (
 )
 
 _FAILS = (
-    of_pipe(
+    pipe_case(
         "K3/send-fails-once",
         "one tensor cannot be carried: its sender is told, and so is who waits for it",
         [
-            *OPENED,
-            *carried(FIRST, SECOND, [Tensor()]),
+            *OPEN_PIPE,
+            *transfer(FIRST, SECOND, [Tensor()]),
             *_DONE,
             PipeReceive((SECOND,), 2),
             PipeSend(FIRST, [_NO_BYTES, Tensor()], keep_on=True),
-            Wait((FIRST,), within=GIVEN),
+            Wait((FIRST,), within=HANG_AFTER_S),
             PipeClose((FIRST,)),
-            Wait(within=GIVEN),
+            Wait(within=HANG_AFTER_S),
         ],
     ),
-    of_pipe(
+    pipe_case(
         "K3/last-send-fails",
         "the last tensor before the close cannot be carried",
         [
-            *OPENED,
+            *OPEN_PIPE,
             PipeReceive((SECOND,), 2),
             PipeSend(FIRST, [Tensor(), _NO_BYTES], keep_on=True),
-            Wait((FIRST,), within=GIVEN),
+            Wait((FIRST,), within=HANG_AFTER_S),
             PipeClose((FIRST,)),
-            Wait(within=GIVEN),
+            Wait(within=HANG_AFTER_S),
         ],
     ),
-    of_pipe(
+    pipe_case(
         "K3/first-send-fails",
         "the very first tensor cannot be carried; others were given right after it",
         [
-            *OPENED,
+            *OPEN_PIPE,
             PipeReceive((SECOND,), 3),
             PipeSend(FIRST, [_NO_BYTES, Tensor(repeat=3)], keep_on=True),
-            Wait((FIRST,), within=GIVEN),
+            Wait((FIRST,), within=HANG_AFTER_S),
             PipeClose((FIRST,)),
-            Wait(within=GIVEN),
+            Wait(within=HANG_AFTER_S),
         ],
     ),
 )
@@ -151,7 +151,7 @@ _TOLD: tuple[tuple[str, str, tuple[Lie, ...]], ...] = (
     ("fewer-bytes-than-told", "fewer bytes follow than were told", ("mismatch",)),
 )
 _LIES = tuple(
-    of_pipe(f"K6/{name}", summary, *forged(*(PipeForge(FIRST, lie) for lie in lies)))
+    pipe_case(f"K6/{name}", summary, *forged(*(PipeForge(FIRST, lie) for lie in lies)))
     for name, summary, lies in _TOLD
 )
 

@@ -15,14 +15,14 @@ from killpoint.scenario import (
 )
 from killpoint.systems.pipe.cases.builders import (
     FIRST,
-    GIVEN,
+    HANG_AFTER_S,
     LARGE,
-    OPENED,
+    OPEN_PIPE,
     SECOND,
     SMALL,
-    carried,
     count,
-    of_pipe,
+    pipe_case,
+    transfer,
 )
 from killpoint.systems.pipe.tensor_fuzz import fuzz_tensors
 
@@ -45,40 +45,40 @@ _MIXED = [SMALL, _NONE, LARGE, _NONE, Tensor("int8", (0,)), Tensor("float64", ()
 _DONE: list[AnyStep] = [Wait(within=8.0)]
 
 _ARRIVALS = (
-    of_pipe(
+    pipe_case(
         "K1/every-dtype-and-layout",
         "each dtype in each layout, one after the other",
-        [*OPENED, *carried(FIRST, SECOND, _EVERY), *_DONE],
+        [*OPEN_PIPE, *transfer(FIRST, SECOND, _EVERY), *_DONE],
     ),
-    of_pipe(
+    pipe_case(
         "K1/eight-bit-floats",
         "the two floats of 8 bits that KV caches are kept in, in each layout",
-        [*OPENED, *carried(FIRST, SECOND, _SMALL_FLOATS), *_DONE],
+        [*OPEN_PIPE, *transfer(FIRST, SECOND, _SMALL_FLOATS), *_DONE],
     ),
-    of_pipe(
+    pipe_case(
         "K1/every-shape",
         "no dimension, 14 of them, none of any; both ways",
         [
-            *OPENED,
-            *carried(FIRST, SECOND, _SHAPES),
-            *carried(SECOND, FIRST, _SHAPES),
+            *OPEN_PIPE,
+            *transfer(FIRST, SECOND, _SHAPES),
+            *transfer(SECOND, FIRST, _SHAPES),
             *_DONE,
         ],
     ),
-    of_pipe(
+    pipe_case(
         "K1/large-and-none",
         "large ones, small ones and None by turns, also past the buffer's limit",
-        [*OPENED, *carried(FIRST, SECOND, _MIXED), *carried(SECOND, FIRST, _MIXED), *_DONE],
+        [*OPEN_PIPE, *transfer(FIRST, SECOND, _MIXED), *transfer(SECOND, FIRST, _MIXED), *_DONE],
         buffer_bytes=1 << 20,
     ),
-    of_pipe(
+    pipe_case(
         "K1/three-ranks",
         "around a ring of three",
         [
-            *OPENED,
-            *carried("pipe-0", "pipe-1", [SMALL, LARGE]),
-            *carried("pipe-1", "pipe-2", [SMALL, LARGE]),
-            *carried("pipe-2", "pipe-0", [SMALL, LARGE]),
+            *OPEN_PIPE,
+            *transfer("pipe-0", "pipe-1", [SMALL, LARGE]),
+            *transfer("pipe-1", "pipe-2", [SMALL, LARGE]),
+            *transfer("pipe-2", "pipe-0", [SMALL, LARGE]),
             *_DONE,
         ],
         size=3,
@@ -93,36 +93,36 @@ _ARRIVALS = (
 
 _MANY_LARGE = Tensor("float32", (1 << 20,), repeat=6)
 _OVERWRITTEN = (
-    of_pipe(
+    pipe_case(
         "K5/overwritten-after-send",
         "each tensor of 4 MiB is overwritten as soon as its send has returned",
         [
-            *OPENED,
+            *OPEN_PIPE,
             PipeSend(FIRST, [_MANY_LARGE], mutate=True),
             PipeReceive((SECOND,), 6),
             *_DONE,
         ],
         buffer_bytes=64 << 20,
     ),
-    of_pipe(
+    pipe_case(
         "K5/overwritten-before-it-is-taken",
         "small and large ones are overwritten while nobody takes anything yet",
         [
-            *OPENED,
+            *OPEN_PIPE,
             PipeSend(
                 FIRST, [Tensor(repeat=4), _MANY_LARGE, Tensor("bool", (70_000,))], mutate=True
             ),
-            Wait(within=GIVEN),
+            Wait(within=HANG_AFTER_S),
             PipeReceive((SECOND,), 11),
             *_DONE,
         ],
         buffer_bytes=64 << 20,
     ),
-    of_pipe(
+    pipe_case(
         "K5/views-overwritten-after-send",
         "views of larger storages are overwritten, with all around them",
         [
-            *OPENED,
+            *OPEN_PIPE,
             PipeSend(
                 FIRST,
                 [Tensor("int32", (300, 900), layout, repeat=2) for layout in LAYOUTS[:5]],
@@ -139,29 +139,29 @@ _OVERWRITTEN = (
 def _receives_first(roles: tuple[str, ...], batch: list[Tensor]) -> list[AnyStep]:
     """Every rank waits for a tensor, in a thread of its own, before any of them sends."""
     return [
-        *OPENED,
+        *OPEN_PIPE,
         PipeReceive(roles, count(batch), beside=True),
-        Wait(within=GIVEN),
+        Wait(within=HANG_AFTER_S),
         *(PipeSend(role, batch) for role in roles),
-        Wait(within=GIVEN),
+        Wait(within=HANG_AFTER_S),
         PipeMeet(roles),
-        Wait(within=GIVEN),
+        Wait(within=HANG_AFTER_S),
     ]
 
 
 _BOTH_WAYS = (
-    of_pipe(
+    pipe_case(
         "K7/both-receive-first",
         "both ranks wait for a tensor before either sends one",
         _receives_first((FIRST, SECOND), [Tensor()]),
     ),
-    of_pipe(
+    pipe_case(
         "K7/both-directions-at-once",
         "many large ones in each direction at the same time, past the buffer's limit",
         _receives_first((FIRST, SECOND), [Tensor("uint8", (1 << 20,), repeat=12), _NONE]),
         buffer_bytes=2 << 20,
     ),
-    of_pipe(
+    pipe_case(
         "K7/ring-receives-first",
         "all three ranks of a ring wait before any of them sends",
         _receives_first(("pipe-0", "pipe-1", "pipe-2"), [SMALL, LARGE]),

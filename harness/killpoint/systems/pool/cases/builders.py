@@ -25,7 +25,7 @@ PoolStartMethod = Literal["default", "spawn", "fork", "forkserver"]
 
 GRACE = 0.3
 """Seconds of grace: short, to tell a wait for a grace from one for something else."""
-GIVEN = 8.0
+HANG_AFTER_S = 8.0
 """Seconds after which a call that should have ended is a hang."""
 SHORT = 0.5
 """The deadline of a call that is to run into it."""
@@ -33,19 +33,19 @@ LONG = 8.0
 """The deadline of a call that is to go well."""
 HEALTH = 10.0
 """The deadline of a question of health that is published (SPEC 5): some pools have no other."""
-STANDS_WITHIN = 20.0
+REACHES_POINT_WITHIN_S = 20.0
 """Seconds within which a worker should stand at its point, spawned ones on a busy machine, too."""
-UP: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
+START_POOL: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
 """A pool is started, and every worker ready."""
-DOWN: list[AnyStep] = [PoolStop(), Wait(within=2 * GRACE + 12.0)]
+STOP_POOL: list[AnyStep] = [PoolStop(), Wait(within=2 * GRACE + 12.0)]
 """The pool is shut down."""
-WORKS: list[AnyStep] = [Call(times=2, timeout=LONG, keep_on=True), Wait(within=2 * LONG + 4.0)]
+TWO_CALLS: list[AnyStep] = [Call(times=2, timeout=LONG, keep_on=True), Wait(within=2 * LONG + 4.0)]
 """Two calls are made of it."""
 OVERFLOW = 300_000
 """Bytes of a reply that does not fit into a queue's chunk of 64 KiB."""
 
 
-def pooled(
+def pool_scenario(
     id: str, *steps: AnyStep, expects: Ending | None = None, seed: int = 0, **shape: Any
 ) -> Scenario:
     """A scenario of a pool of two workers, judged by the invariant that its case belongs to."""
@@ -59,7 +59,7 @@ def pooled(
     )
 
 
-def of_pool(
+def pool_case(
     id: str,
     summary: str,
     *steps: AnyStep,
@@ -70,7 +70,7 @@ def of_pool(
     """A case of one scenario."""
 
     def run(case_run: CaseRun) -> None:
-        found = pooled(id, *steps, expects=expects, seed=case_run.seed, **shape)
+        found = pool_scenario(id, *steps, expects=expects, seed=case_run.seed, **shape)
         case_run.play(msgspec.structs.replace(found, restart=restart))
 
     return Case(id, summary, run, needs(steps))
@@ -80,7 +80,7 @@ def forked(
     id: str, summary: str, *steps: AnyStep, expects: Ending | None = None, **shape: Any
 ) -> Case:
     """The same with forked workers, which come quickest: for what is judged, they are all one."""
-    return of_pool(id, summary, *steps, expects=expects, start="fork", **shape)
+    return pool_case(id, summary, *steps, expects=expects, start="fork", **shape)
 
 
 def needs(steps: tuple[AnyStep, ...]) -> frozenset[str]:
@@ -89,11 +89,11 @@ def needs(steps: tuple[AnyStep, ...]) -> frozenset[str]:
     return frozenset({"pool", *(["points"] if placed else [])})
 
 
-LOOKED: tuple[AnyStep, ...] = (
+PROBED: tuple[AnyStep, ...] = (
     ProbeExposure(("executor",)),
-    *UP,
-    *WORKS,
+    *START_POOL,
+    *TWO_CALLS,
     ProbeExposure(),
-    *DOWN,
+    *STOP_POOL,
 )
 """The descriptors of all are seen, those of the executor before and after the start."""

@@ -19,17 +19,17 @@ from killpoint.scenario import (
     WorkerPhase,
 )
 from killpoint.systems.pool.cases.builders import (
-    DOWN,
-    GIVEN,
+    HANG_AFTER_S,
     LONG,
-    STANDS_WITHIN,
-    UP,
-    WORKS,
+    REACHES_POINT_WITHIN_S,
+    START_POOL,
+    STOP_POOL,
+    TWO_CALLS,
     PoolStartMethod,
-    of_pool,
+    pool_case,
 )
 
-_UNTIL_TOLD: list[AnyStep] = [Wait(within=GIVEN)]
+_UNTIL_TOLD: list[AnyStep] = [Wait(within=HANG_AFTER_S)]
 _TWO_SECONDS_AND_MORE = Pause(2.3)
 
 
@@ -39,59 +39,59 @@ def _at(phase: WorkerPhase) -> Point:
 
 def _killed_in_call(rank: int) -> list[AnyStep]:
     killed = Fault("kill", f"worker-{rank}", _at("computing"))
-    return [*UP, killed, Call("compute"), *_UNTIL_TOLD, *WORKS, *DOWN]
+    return [*START_POOL, killed, Call("compute"), *_UNTIL_TOLD, *TWO_CALLS, *STOP_POOL]
 
 
 _WORKERS = (
-    of_pool(
+    pool_case(
         "W3/killed-during-call-without-deadline",
         "the caller waits without a deadline when a worker is killed inside its method",
         *_killed_in_call(0),
     ),
-    of_pool(
+    pool_case(
         "W3/other-rank-killed-during-call",
         "the last rank is killed inside its method; nobody has called it alone",
         *_killed_in_call(1),
     ),
-    of_pool(
+    pool_case(
         "W3/killed-while-idle",
         "a worker is killed while nothing is asked of it; then calls, and a question of health",
-        *[*UP, *WORKS, Fault("kill", "worker-1"), Call(), *_UNTIL_TOLD],
-        *[Health(), *WORKS, *DOWN],
+        *[*START_POOL, *TWO_CALLS, Fault("kill", "worker-1"), Call(), *_UNTIL_TOLD],
+        *[Health(), *TWO_CALLS, *STOP_POOL],
     ),
-    of_pool(
+    pool_case(
         "W3/callback-without-a-call",
         "a worker is killed, and nobody calls for more than 2 s",
-        *[*UP, Fault("kill", "worker-0"), _TWO_SECONDS_AND_MORE, Call(timeout=LONG)],
-        *[Wait(within=GIVEN), *DOWN],
+        *[*START_POOL, Fault("kill", "worker-0"), _TWO_SECONDS_AND_MORE, Call(timeout=LONG)],
+        *[Wait(within=HANG_AFTER_S), *STOP_POOL],
     ),
-    of_pool(
+    pool_case(
         "W3/told-before-the-grace-is-over",
         "the pool's graces are longer than the 2 s in which callers must be told",
-        *[*UP, Fault("hold", "worker-1", _at("computing"))],
+        *[*START_POOL, Fault("hold", "worker-1", _at("computing"))],
         *[Fault("kill", "worker-0", _at("computing")), Call("compute"), *_UNTIL_TOLD],
-        *[Fault("continue", "worker-1"), *WORKS, *DOWN],
+        *[Fault("continue", "worker-1"), *TWO_CALLS, *STOP_POOL],
         grace=3.0,
     ),
-    of_pool(
+    pool_case(
         "W3/killed-with-futures-outstanding",
         "two calls were submitted when a worker is killed inside the first",
-        *[*UP, Fault("kill", "worker-0", _at("computing")), Submit("compute", times=2)],
-        *[Results(), Wait(within=GIVEN), *WORKS, *DOWN],
+        *[*START_POOL, Fault("kill", "worker-0", _at("computing")), Submit("compute", times=2)],
+        *[Results(), Wait(within=HANG_AFTER_S), *TWO_CALLS, *STOP_POOL],
         in_flight=2,
     ),
-    of_pool(
+    pool_case(
         "W3/one-of-four-killed",
         "of four workers, one is killed inside a call",
-        *[*UP, Fault("kill", "worker-2", _at("computing")), Call("compute"), *_UNTIL_TOLD],
-        *[*WORKS, *DOWN],
+        *[*START_POOL, Fault("kill", "worker-2", _at("computing")), Call("compute"), *_UNTIL_TOLD],
+        *[*TWO_CALLS, *STOP_POOL],
         workers=4,
     ),
-    of_pool(
+    pool_case(
         "W3/only-worker-killed",
         "a pool of one worker loses it",
-        *[*UP, Fault("kill", "worker-0", _at("computing")), Call("compute"), *_UNTIL_TOLD],
-        *[*WORKS, *DOWN],
+        *[*START_POOL, Fault("kill", "worker-0", _at("computing")), Call("compute"), *_UNTIL_TOLD],
+        *[*TWO_CALLS, *STOP_POOL],
         workers=1,
     ),
 )
@@ -104,34 +104,34 @@ def _parent_killed(
     hold = Fault("hold", "worker-0", _at(phase))
     there = [WaitBlocked(("worker-0",)), Fault("kill", "executor")]
     if phase in ("constructing", "loading"):
-        there[0] = WaitBlocked(("worker-0",), within=STANDS_WITHIN)
-        return of_pool(name, summary, hold, PoolStart(timeout=20.0), *there, start=start)
-    return of_pool(name, summary, *UP, hold, Call(method), *there, start=start)
+        there[0] = WaitBlocked(("worker-0",), within=REACHES_POINT_WITHIN_S)
+        return pool_case(name, summary, hold, PoolStart(timeout=20.0), *there, start=start)
+    return pool_case(name, summary, *START_POOL, hold, Call(method), *there, start=start)
 
 
 _PARENTS = (
-    of_pool(
+    pool_case(
         "W4/parent-killed",
         "the executor is killed between two calls",
-        *[*UP, *WORKS, Fault("kill", "executor")],
+        *[*START_POOL, *TWO_CALLS, Fault("kill", "executor")],
     ),
-    of_pool(
+    pool_case(
         "W4/parent-killed-fork",
         "the executor of forked workers, which may hold each other's ends, is killed",
-        *[*UP, *WORKS, Fault("kill", "executor")],
+        *[*START_POOL, *TWO_CALLS, Fault("kill", "executor")],
         start="fork",
         workers=3,
     ),
-    of_pool(
+    pool_case(
         "W4/parent-killed-spawn",
         "the executor of spawned workers is killed between two calls",
-        *[*UP, *WORKS, Fault("kill", "executor")],
+        *[*START_POOL, *TWO_CALLS, Fault("kill", "executor")],
         start="spawn",
     ),
-    of_pool(
+    pool_case(
         "W4/parent-killed-forkserver",
         "the executor is killed; its workers' fork server outlives it",
-        *[*UP, *WORKS, Fault("kill", "executor")],
+        *[*START_POOL, *TWO_CALLS, Fault("kill", "executor")],
         start="forkserver",
     ),
     _parent_killed(
@@ -152,12 +152,12 @@ _PARENTS = (
         "loading",
         "spawn",
     ),
-    of_pool(
+    pool_case(
         "W4/parent-killed-while-one-waits",
         "one worker has loaded its model and waits in its handshake, the other one loads still;"
         " the executor is killed, and the loading one goes on",
         *[Fault("hold", "worker-0", _at("loading")), PoolStart(timeout=20.0)],
-        *[WaitBlocked(("worker-0",), within=STANDS_WITHIN), Pause(1.0)],
+        *[WaitBlocked(("worker-0",), within=REACHES_POINT_WITHIN_S), Pause(1.0)],
         *[Fault("kill", "executor"), Fault("continue", "worker-0")],
         start="fork",
     ),
@@ -185,11 +185,13 @@ _PARENTS = (
 )
 
 _LEAKS = (
-    of_pool("L1/pool-clean-end", "an ordinary life of a pool", *UP, *WORKS, *DOWN),
-    of_pool(
+    pool_case(
+        "L1/pool-clean-end", "an ordinary life of a pool", *START_POOL, *TWO_CALLS, *STOP_POOL
+    ),
+    pool_case(
         "L1/pool-killed-then-next-start",
         "every process of a pool is killed; the next pool starts",
-        *UP,
+        *START_POOL,
         *(Fault("kill", role) for role in ("executor", "worker-0", "worker-1")),
         restart=True,
     ),

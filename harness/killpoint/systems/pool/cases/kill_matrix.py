@@ -14,7 +14,13 @@ from killpoint.scenario import AnyStep, Fault, Point, Scenario
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import chosen, count_lines
 from killpoint.search.play_evidence import Unsupported
-from killpoint.systems.pool.cases.builders import DOWN, UP, WORKS, PoolStartMethod, pooled
+from killpoint.systems.pool.cases.builders import (
+    START_POOL,
+    STOP_POOL,
+    TWO_CALLS,
+    PoolStartMethod,
+    pool_scenario,
+)
 from killpoint.systems.pool.cases.kill_matrix_cells import STARTING, Struck, needs_line
 from killpoint.systems.pool.kill_matrix import JUDGED_BY, MATRIX, Cell, Phase
 
@@ -79,7 +85,9 @@ class _Lines:
         if key not in self._counts:
 
             def around(step: AnyStep) -> Scenario:
-                return pooled(self._trial.outcome.id, step, *UP, *WORKS, *DOWN, start=start)
+                return pool_scenario(
+                    self._trial.outcome.id, step, *START_POOL, *TWO_CALLS, *STOP_POOL, start=start
+                )
 
             self._counts[key] = count_lines(
                 self._trial, "worker-0", Point("start" if verb == "start" else "serve"), around, 1

@@ -21,17 +21,17 @@ from killpoint.scenario import (
     WaitBlocked,
 )
 from killpoint.systems.pool.cases.builders import (
-    DOWN,
-    GIVEN,
     GRACE,
+    HANG_AFTER_S,
     LONG,
     OVERFLOW,
+    REACHES_POINT_WITHIN_S,
     SHORT,
-    STANDS_WITHIN,
-    UP,
-    WORKS,
+    START_POOL,
+    STOP_POOL,
+    TWO_CALLS,
     PoolStartMethod,
-    pooled,
+    pool_scenario,
 )
 from killpoint.systems.pool.kill_matrix import MATRIX, Cell, Harm, Phase
 
@@ -89,7 +89,7 @@ class Struck(msgspec.Struct, frozen=True):
     def scenario(self, id: str) -> Scenario:
         """The whole story."""
         steps = _of_worker(self) if self.cell.victim == "worker" else _of_executor(self)
-        return pooled(
+        return pool_scenario(
             id,
             *steps,
             expects=MATRIX[self.cell].ending,
@@ -147,32 +147,32 @@ def _of_worker(struck: Struck) -> list[AnyStep]:
     if phase == "grace":
         return _grace_of(struck)
     if phase == "stopping":
-        return [*UP, *WORKS, fault, *DOWN]
+        return [*START_POOL, *TWO_CALLS, fault, *STOP_POOL]
     if phase == "idle":
         if needs_line(struck.cell):
-            return [*UP, fault, *WORKS, *DOWN]
-        strike: list[AnyStep] = [*UP, *WORKS, Fault(harm, struck.worker)]
+            return [*START_POOL, fault, *TWO_CALLS, *STOP_POOL]
+        strike: list[AnyStep] = [*START_POOL, *TWO_CALLS, Fault(harm, struck.worker)]
         return [*strike, *_afterwards(struck, Call(timeout=SHORT if harm == "stop" else None))]
     # The call has no deadline of its own where it must be told of what happened.
     limit = SHORT if harm == "stop" else LONG if harm in ("raise", "sigint") else None
-    return [*UP, fault, *_afterwards(struck, _asks(struck, limit))]
+    return [*START_POOL, fault, *_afterwards(struck, _asks(struck, limit))]
 
 
 def _afterwards(struck: Struck, call: Call) -> list[AnyStep]:
-    on: list[AnyStep] = [call, Wait(within=GIVEN + LONG)]
+    on: list[AnyStep] = [call, Wait(within=HANG_AFTER_S + LONG)]
     if struck.cell.harm == "stop":
         on.append(Fault("continue", struck.worker))
-    return [*on, *WORKS, *DOWN]
+    return [*on, *TWO_CALLS, *STOP_POOL]
 
 
 def _start_of(struck: Struck, fault: Fault) -> list[AnyStep]:
     if struck.cell.harm != "stop":
-        return [fault, *UP, *WORKS, *DOWN]
+        return [fault, *START_POOL, *TWO_CALLS, *STOP_POOL]
     # One that is stopped after its word went out is missed by the first call.
     given = 12.0 if struck.start in ("spawn", "forkserver") else 6.0
-    tried: list[AnyStep] = [PoolStart(timeout=given), Wait(within=GIVEN + given)]
-    called: list[AnyStep] = [Call(timeout=SHORT), Wait(within=GIVEN)]
-    return [fault, *tried, *called, Fault("continue", struck.worker), *WORKS, *DOWN]
+    tried: list[AnyStep] = [PoolStart(timeout=given), Wait(within=HANG_AFTER_S + given)]
+    called: list[AnyStep] = [Call(timeout=SHORT), Wait(within=HANG_AFTER_S)]
+    return [fault, *tried, *called, Fault("continue", struck.worker), *TWO_CALLS, *STOP_POOL]
 
 
 def _grace_of(struck: Struck) -> list[AnyStep]:
@@ -185,11 +185,11 @@ def _grace_of(struck: Struck) -> list[AnyStep]:
         WaitBlocked(("executor",)),
     ]
     held = Fault("hold", worker, _COMPUTING)
-    ends: list[AnyStep] = [Wait(within=GIVEN)]
+    ends: list[AnyStep] = [Wait(within=HANG_AFTER_S)]
     if harm in ("exit", "raise"):
         placed = Fault(harm, worker, _COMPUTING)  # an answer may not be given any more
-        return [*UP, held, placed, *busy, Fault("continue", worker), *ends]
-    return [*UP, held, *busy, Fault(harm, worker), *ends]
+        return [*START_POOL, held, placed, *busy, Fault("continue", worker), *ends]
+    return [*START_POOL, held, *busy, Fault(harm, worker), *ends]
 
 
 # -- the executor is struck -------------------------------------------------------------------
@@ -198,16 +198,16 @@ def _grace_of(struck: Struck) -> list[AnyStep]:
 def _of_executor(struck: Struck) -> list[AnyStep]:
     phase = struck.cell.phase
     hold = Fault("hold", struck.worker, struck.at())
-    there = WaitBlocked((struck.worker,), within=STANDS_WITHIN)
+    there = WaitBlocked((struck.worker,), within=REACHES_POINT_WITHIN_S)
     if phase in STARTING:
         return [hold, PoolStart(timeout=20.0), there, *_harm(struck)]
     if phase == "idle":
-        return [*UP, *WORKS, *_harm(struck)]
+        return [*START_POOL, *TWO_CALLS, *_harm(struck)]
     if phase == "grace":
-        return [*UP, hold, Submit("compute"), there, *_stopping(struck)]
+        return [*START_POOL, hold, Submit("compute"), there, *_stopping(struck)]
     if phase == "stopping":
-        return [*UP, *WORKS, hold, PoolStop(), there, *_harm(struck)]
-    return [*UP, hold, _asks(struck, 20.0), there, *_harm(struck)]
+        return [*START_POOL, *TWO_CALLS, hold, PoolStop(), there, *_harm(struck)]
+    return [*START_POOL, hold, _asks(struck, 20.0), there, *_harm(struck)]
 
 
 def _stopping(struck: Struck) -> list[AnyStep]:
@@ -218,20 +218,20 @@ def _harm(struck: Struck) -> list[AnyStep]:
     """Return the fault to the executor while its worker stands, and the steps that follow."""
     phase, harm = struck.cell.phase, struck.cell.harm
     on = Fault("continue", struck.worker)
-    ended: list[AnyStep] = [Wait(("executor",), within=GIVEN)]
+    ended: list[AnyStep] = [Wait(("executor",), within=HANG_AFTER_S)]
     if harm == "stop":
         stands: list[AnyStep] = [Fault("stop", "executor"), Pause(_STANDS)]
         goes = [Fault("continue", "executor"), *([] if phase == "idle" else [on])]
         if phase in ("grace", "stopping"):
-            return [*stands, *goes, Wait(within=GIVEN)]
-        return [*stands, *goes, Wait(within=30.0), *WORKS, *DOWN]
+            return [*stands, *goes, Wait(within=HANG_AFTER_S)]
+        return [*stands, *goes, Wait(within=30.0), *TWO_CALLS, *STOP_POOL]
     if harm == "raise":
         struck_out: list[AnyStep] = [Fault("interrupt", "executor")]
         if phase in STARTING:
-            return [*struck_out, *ended, on, NextPool(timeout=20.0), Wait(within=30.0), *WORKS]
+            return [*struck_out, *ended, on, NextPool(timeout=20.0), Wait(within=30.0), *TWO_CALLS]
         if phase in ("grace", "stopping"):
-            return [*struck_out, *ended, on, *DOWN]
-        return [*struck_out, *ended, on, *WORKS, *DOWN]
+            return [*struck_out, *ended, on, *STOP_POOL]
+        return [*struck_out, *ended, on, *TWO_CALLS, *STOP_POOL]
     return [Fault(_SENT[harm], "executor")]
 
 

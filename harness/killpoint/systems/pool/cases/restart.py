@@ -14,22 +14,22 @@ from killpoint.scenario import (
     WaitBlocked,
 )
 from killpoint.systems.pool.cases.builders import (
-    DOWN,
-    GIVEN,
-    LOOKED,
+    HANG_AFTER_S,
+    PROBED,
     SHORT,
-    UP,
-    WORKS,
+    START_POOL,
+    STOP_POOL,
+    TWO_CALLS,
     forked,
-    of_pool,
+    pool_case,
 )
 
-_NEXT: list[AnyStep] = [NextPool(timeout=20.0), Wait(within=30.0), *WORKS, *DOWN]
-_ENDED: list[AnyStep] = [Wait(within=GIVEN)]
+_NEXT: list[AnyStep] = [NextPool(timeout=20.0), Wait(within=30.0), *TWO_CALLS, *STOP_POOL]
+_ENDED: list[AnyStep] = [Wait(within=HANG_AFTER_S)]
 _HELD = Fault("hold", "worker-0", Point("work", name="computing"))
 
 _METHODS = tuple(
-    of_pool(f"W9/{name}", summary, *LOOKED, start=start, workers=workers)
+    pool_case(f"W9/{name}", summary, *PROBED, start=start, workers=workers)
     for name, summary, start, workers in (
         ("default-start", "three workers, started as the pool would", "default", 3),
         ("spawn", "two workers, spawned", "spawn", 2),
@@ -48,18 +48,18 @@ _AFTER = (
     forked(
         "W10/after-a-killed-worker",
         "a worker was killed inside a call",
-        *[*UP, Fault("kill", "worker-0", Point("work", name="computing")), Call("compute")],
-        *[*_ENDED, *DOWN, *_NEXT],
+        *[*START_POOL, Fault("kill", "worker-0", Point("work", name="computing")), Call("compute")],
+        *[*_ENDED, *STOP_POOL, *_NEXT],
     ),
     forked(
         "W10/after-a-failure-nobody-ended",
         "a worker was killed, and nobody told the pool to stop",
-        *[*UP, Fault("kill", "worker-1"), Call(), *_ENDED, *_NEXT],
+        *[*START_POOL, Fault("kill", "worker-1"), Call(), *_ENDED, *_NEXT],
     ),
     forked(
         "W10/after-a-stopped-worker",
         "a worker was stopped, and the pool shut down",
-        *[*UP, Fault("stop", "worker-0"), Call(timeout=SHORT), *_ENDED, *DOWN, *_NEXT],
+        *[*START_POOL, Fault("stop", "worker-0"), Call(timeout=SHORT), *_ENDED, *STOP_POOL, *_NEXT],
     ),
     forked(
         "W10/after-a-failed-start",
@@ -70,14 +70,20 @@ _AFTER = (
     forked(
         "W10/after-native-code",
         "a worker was in native code when the pool was shut down",
-        *[*UP, Fault("hold", "worker-0", Point("work", name="native"))],
-        *[Call("native", timeout=SHORT), *_ENDED, *DOWN, *_NEXT],
+        *[*START_POOL, Fault("hold", "worker-0", Point("work", name="native"))],
+        *[Call("native", timeout=SHORT), *_ENDED, *STOP_POOL, *_NEXT],
     ),
     forked(
         "W10/after-an-interrupted-call",
         "the caller was interrupted while it waited",
-        *[*UP, _HELD, Call("compute"), WaitBlocked(("worker-0", "executor"))],
-        *[Fault("interrupt", "executor"), *_ENDED, Fault("continue", "worker-0"), *DOWN, *_NEXT],
+        *[*START_POOL, _HELD, Call("compute"), WaitBlocked(("worker-0", "executor"))],
+        *[
+            Fault("interrupt", "executor"),
+            *_ENDED,
+            Fault("continue", "worker-0"),
+            *STOP_POOL,
+            *_NEXT,
+        ],
     ),
 )
 

@@ -19,37 +19,52 @@ from killpoint.scenario import (
     WorkerPhase,
 )
 from killpoint.systems.pool.cases.builders import (
-    DOWN,
-    GIVEN,
+    HANG_AFTER_S,
     HEALTH,
     LONG,
     OVERFLOW,
     SHORT,
-    UP,
-    WORKS,
+    START_POOL,
+    STOP_POOL,
+    TWO_CALLS,
     PoolStartMethod,
     forked,
-    of_pool,
+    pool_case,
 )
 
 _COMPUTING = Point("work", name="computing")
 _HELD = Fault("hold", "worker-0", _COMPUTING)
 _HELD_LAST = Fault("hold", "worker-1", _COMPUTING)
 _ON, _ON_LAST = Fault("continue", "worker-0"), Fault("continue", "worker-1")
-_ENDED: list[AnyStep] = [Wait(within=GIVEN)]
-_AFTER: list[AnyStep] = [Call(times=3, timeout=LONG, keep_on=True), Wait(within=30.0), *DOWN]
+_ENDED: list[AnyStep] = [Wait(within=HANG_AFTER_S)]
+_AFTER: list[AnyStep] = [Call(times=3, timeout=LONG, keep_on=True), Wait(within=30.0), *STOP_POOL]
 
 _STATES = (
-    forked("W1/plain-life", "a pool lives and is shut down", *UP, *WORKS, Health(), *DOWN),
+    forked(
+        "W1/plain-life",
+        "a pool lives and is shut down",
+        *START_POOL,
+        *TWO_CALLS,
+        Health(),
+        *STOP_POOL,
+    ),
     forked(
         "W1/failed-then-stopped",
         "a worker is killed; then the pool is shut down, twice",
-        *[*UP, *WORKS, Fault("kill", "worker-0"), Call(), *_ENDED, *DOWN, *DOWN],
+        *[
+            *START_POOL,
+            *TWO_CALLS,
+            Fault("kill", "worker-0"),
+            Call(),
+            *_ENDED,
+            *STOP_POOL,
+            *STOP_POOL,
+        ],
     ),
     forked(
         "W1/stopped-before-a-call",
         "a pool is shut down that was never called",
-        *[*UP, PoolStop(), *_ENDED, PoolStop(), *_ENDED],
+        *[*START_POOL, PoolStop(), *_ENDED, PoolStop(), *_ENDED],
     ),
 )
 
@@ -57,47 +72,57 @@ _REPLIES = (
     forked(
         "W2/late-reply-after-timeout",
         "a worker answers a call whose deadline has passed; then come others",
-        *[*UP, _HELD, Call("compute", timeout=SHORT), *_ENDED, _ON, *_AFTER],
+        *[*START_POOL, _HELD, Call("compute", timeout=SHORT), *_ENDED, _ON, *_AFTER],
     ),
     forked(
         "W2/late-reply-of-one-rank",
         "the one rank that is to answer does so after the call's deadline; then come others",
-        *[*UP, _HELD_LAST, Call("compute", timeout=SHORT, rank=1), *_ENDED, _ON_LAST],
+        *[*START_POOL, _HELD_LAST, Call("compute", timeout=SHORT, rank=1), *_ENDED, _ON_LAST],
         *[Call(rank=1, timeout=LONG), *_AFTER],
     ),
     forked(
         "W2/late-reply-after-several-timeouts",
         "three calls run into their deadlines while one worker stands",
-        *[*UP, _HELD, Call("compute", timeout=SHORT), Call(times=2, timeout=SHORT, keep_on=True)],
+        *[
+            *START_POOL,
+            _HELD,
+            Call("compute", timeout=SHORT),
+            Call(times=2, timeout=SHORT, keep_on=True),
+        ],
         *[*_ENDED, _ON, *_AFTER],
     ),
     forked(
         "W2/after-a-failed-call",
         "every rank raises, and the caller has the first one's error",
-        *[*UP, Call("raise_error", times=2, timeout=LONG, keep_on=True), *_ENDED, *_AFTER],
+        *[*START_POOL, Call("raise_error", times=2, timeout=LONG, keep_on=True), *_ENDED, *_AFTER],
     ),
     forked(
         "W2/after-a-failure-of-one-rank",
         "one rank raises while the other answers later",
-        *[*UP, _HELD_LAST, Fault("raise", "worker-0", _COMPUTING), Call("compute", timeout=1.0)],
+        *[
+            *START_POOL,
+            _HELD_LAST,
+            Fault("raise", "worker-0", _COMPUTING),
+            Call("compute", timeout=1.0),
+        ],
         *[*_ENDED, _ON_LAST, *_AFTER],
     ),
     forked(
         "W2/after-a-refused-call",
         "a request cannot be pickled",
-        *[*UP, Fault("raise", "executor", Point("work", name="asking"))],
+        *[*START_POOL, Fault("raise", "executor", Point("work", name="asking"))],
         *[Call(timeout=LONG), *_ENDED, *_AFTER],
     ),
     forked(
         "W2/after-an-interrupted-call",
         "the caller is interrupted while it waits; the answers come later",
-        *[*UP, _HELD, Call("compute", timeout=LONG), WaitBlocked(("worker-0", "executor"))],
+        *[*START_POOL, _HELD, Call("compute", timeout=LONG), WaitBlocked(("worker-0", "executor"))],
         *[Fault("interrupt", "executor"), *_ENDED, _ON, *_AFTER],
     ),
     forked(
         "W2/abandoned-future",
         "nobody asks for the result of a submitted call; then come others",
-        *[*UP, Submit("echo"), *_AFTER],
+        *[*START_POOL, Submit("echo"), *_AFTER],
         in_flight=2,
     ),
 )
@@ -106,51 +131,51 @@ _STALLS = (
     forked(
         "W5/queue-full",
         "a worker is stopped while calls fill the broadcast queue",
-        *[*UP, Fault("stop", "worker-0"), Call(times=7, timeout=0.2, keep_on=True)],
-        *[Wait(within=12.0), _ON, *WORKS, *DOWN],
+        *[*START_POOL, Fault("stop", "worker-0"), Call(times=7, timeout=0.2, keep_on=True)],
+        *[Wait(within=12.0), _ON, *TWO_CALLS, *STOP_POOL],
     ),
     forked(
         "W5/stopped-worker",
         "a worker is stopped; a call runs into its deadline; it goes on",
-        *[*UP, *WORKS, Fault("stop", "worker-1"), Call(timeout=SHORT), *_ENDED],
-        *[_ON_LAST, *WORKS, *DOWN],
+        *[*START_POOL, *TWO_CALLS, Fault("stop", "worker-1"), Call(timeout=SHORT), *_ENDED],
+        *[_ON_LAST, *TWO_CALLS, *STOP_POOL],
     ),
     forked(
         "W5/health-of-a-stopped-worker",
         "a question of health has a deadline too",
-        *[*UP, Fault("stop", "worker-1"), Call(timeout=SHORT), Health(timeout=HEALTH)],
-        *[Wait(within=HEALTH + GIVEN)],
-        *[_ON_LAST, *WORKS, *DOWN],
+        *[*START_POOL, Fault("stop", "worker-1"), Call(timeout=SHORT), Health(timeout=HEALTH)],
+        *[Wait(within=HEALTH + HANG_AFTER_S)],
+        *[_ON_LAST, *TWO_CALLS, *STOP_POOL],
     ),
     forked(
         "W5/spinning-worker",
         "every worker is busy in Python for a minute; calls have deadlines",
-        *[*UP, Call("spin", timeout=SHORT), Call(timeout=SHORT), *_ENDED, *DOWN],
+        *[*START_POOL, Call("spin", timeout=SHORT), Call(timeout=SHORT), *_ENDED, *STOP_POOL],
     ),
     forked(
         "W5/stopped-at-shutdown",
         "a worker is stopped, and the pool shut down",
-        *[*UP, *WORKS, Fault("stop", "worker-1"), *DOWN],
+        *[*START_POOL, *TWO_CALLS, Fault("stop", "worker-1"), *STOP_POOL],
         expects="stops-in-time",
     ),
     forked(
         "W5/spinning-at-shutdown",
         "a worker is busy in Python for a minute, and the pool shut down",
-        *[*UP, Call("spin", timeout=SHORT), *_ENDED, *DOWN],
+        *[*START_POOL, Call("spin", timeout=SHORT), *_ENDED, *STOP_POOL],
         expects="stops-in-time",
     ),
     forked(
         "W5/native-at-shutdown",
         "a worker is in native code and holds its interpreter, and the pool is shut down",
-        *[*UP, Fault("hold", "worker-0", Point("work", name="native"))],
-        *[Call("native", timeout=SHORT), *_ENDED, *DOWN],
+        *[*START_POOL, Fault("hold", "worker-0", Point("work", name="native"))],
+        *[Call("native", timeout=SHORT), *_ENDED, *STOP_POOL],
         expects="stops-in-time",
     ),
     forked(
         "W5/queue-full-at-shutdown",
         "a worker is stopped, the broadcast queue full, and the pool shut down",
-        *[*UP, Fault("stop", "worker-0"), Call(times=6, timeout=0.1, keep_on=True)],
-        *[Wait(within=12.0), *DOWN],
+        *[*START_POOL, Fault("stop", "worker-0"), Call(times=6, timeout=0.1, keep_on=True)],
+        *[Wait(within=12.0), *STOP_POOL],
         expects="stops-in-time",
     ),
     forked(
@@ -165,7 +190,7 @@ _STALLS = (
 def _error(name: str, summary: str, method: Method, *, output_thread: bool = False) -> Case:
     """One failing call of all ranks, one of a single rank, and a pool that goes on."""
     ranks: list[AnyStep] = [Call(method, timeout=LONG), Call(method, rank=1, timeout=LONG)]
-    steps = [*UP, *ranks, Wait(within=20.0), *_AFTER]
+    steps = [*START_POOL, *ranks, Wait(within=20.0), *_AFTER]
     return forked(name, summary, *steps, output_thread=output_thread)
 
 
@@ -182,22 +207,22 @@ _ERRORS = (
     forked(
         "W6/flood",
         "replies larger than any chunk of the queue, from all ranks and from one",
-        *[*UP, Call("flood", size=OVERFLOW, times=2, timeout=LONG)],
+        *[*START_POOL, Call("flood", size=OVERFLOW, times=2, timeout=LONG)],
         *[Call("flood", size=OVERFLOW, rank=1, timeout=LONG), Wait(within=20.0), *_AFTER],
         expects="unaffected",
     ),
     forked(
         "W6/one-rank-raises",
         "the last rank raises where all reply, and where it alone does not",
-        *[*UP, Fault("raise", "worker-1", _COMPUTING), Call("compute", timeout=LONG)],
+        *[*START_POOL, Fault("raise", "worker-1", _COMPUTING), Call("compute", timeout=LONG)],
         *[Fault("raise", "worker-1", _COMPUTING)],
         *[Call("compute", rank=0, timeout=LONG), Wait(within=20.0), *_AFTER],
     ),
     forked(
         "W6/sigterm-in-failing-method",
         "a worker whose method is about to raise gets SIGTERM, and obeys it",
-        *[*UP, Fault("sigterm", "worker-0", Point("work", name="replying"))],
-        *[Call("unpicklable", timeout=LONG), *_ENDED, *WORKS, *DOWN],
+        *[*START_POOL, Fault("sigterm", "worker-0", Point("work", name="replying"))],
+        *[Call("unpicklable", timeout=LONG), *_ENDED, *TWO_CALLS, *STOP_POOL],
         expects="pool-fails",
     ),
 )
@@ -208,7 +233,7 @@ def _failing(
 ) -> Case:
     """A start in which one worker raises."""
     raised = Fault("raise", worker, Point("work", name=phase))
-    return of_pool(name, summary, raised, PoolStart(timeout=20.0), *_ENDED, start=start)
+    return pool_case(name, summary, raised, PoolStart(timeout=20.0), *_ENDED, start=start)
 
 
 _STARTS = (
@@ -224,36 +249,49 @@ _FUTURES = (
     forked(
         "W8/in-order",
         "five calls are submitted, two at a time, and their results asked for in order",
-        *[*UP, Submit(times=2), Results(), Submit(times=2), Results()],
-        *[Submit("flood", size=OVERFLOW), Results(), Wait(within=20.0), *DOWN],
+        *[*START_POOL, Submit(times=2), Results(), Submit(times=2), Results()],
+        *[Submit("flood", size=OVERFLOW), Results(), Wait(within=20.0), *STOP_POOL],
         in_flight=2,
     ),
     forked(
         "W8/newest-asked-first",
         "the result of the later call is asked for first",
-        *[*UP, Submit("compute", times=2), Results(newest_first=True)],
-        *[Wait(within=20.0), *WORKS, *DOWN],
+        *[*START_POOL, Submit("compute", times=2), Results(newest_first=True)],
+        *[Wait(within=20.0), *TWO_CALLS, *STOP_POOL],
         in_flight=2,
     ),
     forked(
         "W8/first-one-slow",
         "the first call is held up on one rank while two more are submitted",
-        *[*UP, _HELD_LAST, Submit("compute"), Submit("echo", times=2), WaitBlocked(("worker-1",))],
-        *[_ON_LAST, Results(), Wait(within=20.0), *DOWN],
+        *[
+            *START_POOL,
+            _HELD_LAST,
+            Submit("compute"),
+            Submit("echo", times=2),
+            WaitBlocked(("worker-1",)),
+        ],
+        *[_ON_LAST, Results(), Wait(within=20.0), *STOP_POOL],
         in_flight=3,
     ),
     forked(
         "W8/shutdown-with-futures",
         "the pool is shut down while two calls are outstanding; then results are asked for",
-        *[*UP, _HELD, Submit("compute"), Submit("echo"), WaitBlocked(("worker-0",)), PoolStop()],
+        *[
+            *START_POOL,
+            _HELD,
+            Submit("compute"),
+            Submit("echo"),
+            WaitBlocked(("worker-0",)),
+            PoolStop(),
+        ],
         *[Results(), Wait(within=12.0)],
         in_flight=2,
     ),
     forked(
         "W8/failed-among-futures",
         "of three calls in flight the second raises",
-        *[*UP, Submit("compute"), Submit("raise_error"), Submit("echo"), Results()],
-        *[Wait(within=20.0), *WORKS, *DOWN],
+        *[*START_POOL, Submit("compute"), Submit("raise_error"), Submit("echo"), Results()],
+        *[Wait(within=20.0), *TWO_CALLS, *STOP_POOL],
         in_flight=3,
     ),
 )

@@ -18,11 +18,19 @@ from killpoint.scenario import (
     WorkerPhase,
 )
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.pool.cases.builders import DOWN, GIVEN, LONG, UP, WORKS, needs, pooled
+from killpoint.systems.pool.cases.builders import (
+    HANG_AFTER_S,
+    LONG,
+    START_POOL,
+    STOP_POOL,
+    TWO_CALLS,
+    needs,
+    pool_scenario,
+)
 from killpoint.systems.pool.kill_matrix import Ending
 
 _THERE: list[AnyStep] = [WaitBlocked(("worker-0",)), Press("ctrl-c")]
-_ON: list[AnyStep] = [Fault("continue", "worker-0"), Wait(within=GIVEN)]
+_ON: list[AnyStep] = [Fault("continue", "worker-0"), Wait(within=HANG_AFTER_S)]
 
 
 def _hold(phase: WorkerPhase) -> Fault:
@@ -31,7 +39,7 @@ def _hold(phase: WorkerPhase) -> Fault:
 
 def _typed(id: str, summary: str, *steps: AnyStep, expects: Ending | None = None) -> Case:
     def run(case_run: CaseRun) -> None:
-        found = pooled(id, *steps, expects=expects, seed=case_run.seed)
+        found = pool_scenario(id, *steps, expects=expects, seed=case_run.seed)
         case_run.play(msgspec.structs.replace(found, terminal=True))
 
     return Case(id, summary, run, needs(steps))
@@ -41,12 +49,12 @@ CASES: tuple[Case, ...] = (
     _typed(
         "W4/ctrl-c",
         "Ctrl-C at the terminal between two calls; the program shuts its pool down and ends",
-        *[*UP, *WORKS, Press("ctrl-c"), Wait(within=GIVEN)],
+        *[*START_POOL, *TWO_CALLS, Press("ctrl-c"), Wait(within=HANG_AFTER_S)],
     ),
     _typed(
         "W4/ctrl-c-in-a-call",
         "Ctrl-C while a worker is inside its method",
-        *[*UP, _hold("computing"), Call("compute"), *_THERE, *_ON],
+        *[*START_POOL, _hold("computing"), Call("compute"), *_THERE, *_ON],
     ),
     _typed(
         "W4/ctrl-c-at-start-up",
@@ -56,24 +64,36 @@ CASES: tuple[Case, ...] = (
     _typed(
         "W4/ctrl-c-at-shutdown",
         "Ctrl-C while a worker leaves",
-        *[*UP, _hold("leaving"), PoolStop(), *_THERE, *_ON],
+        *[*START_POOL, _hold("leaving"), PoolStop(), *_THERE, *_ON],
     ),
     _typed(
         "W4/ctrl-c-twice",
         "a second Ctrl-C while the first one's shutdown is under way",
-        *[*UP, *WORKS, Fault("hold", "executor", Point("stop", line=3)), Press("ctrl-c")],
-        *[WaitBlocked(("executor",)), Press("ctrl-c"), Wait(within=GIVEN)],
+        *[
+            *START_POOL,
+            *TWO_CALLS,
+            Fault("hold", "executor", Point("stop", line=3)),
+            Press("ctrl-c"),
+        ],
+        *[WaitBlocked(("executor",)), Press("ctrl-c"), Wait(within=HANG_AFTER_S)],
     ),
     _typed(
         "W4/hang-up",
         "the terminal is taken away",
-        *[*UP, *WORKS, Press("hang-up"), Wait(within=GIVEN)],
+        *[*START_POOL, *TWO_CALLS, Press("hang-up"), Wait(within=HANG_AFTER_S)],
     ),
     _typed(
         "W5/ctrl-z-and-back",
         "the job is stopped by Ctrl-Z and brought back; its pool serves on",
-        *[*UP, *WORKS, Press("ctrl-z"), Press("fg"), Call(timeout=LONG), Wait(within=GIVEN)],
-        *[*WORKS, *DOWN],
+        *[
+            *START_POOL,
+            *TWO_CALLS,
+            Press("ctrl-z"),
+            Press("fg"),
+            Call(timeout=LONG),
+            Wait(within=HANG_AFTER_S),
+        ],
+        *[*TWO_CALLS, *STOP_POOL],
         expects="unaffected",
     ),
 )

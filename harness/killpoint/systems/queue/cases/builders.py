@@ -11,13 +11,13 @@ from killpoint.scenario import AnyStep, Attach, Make, Message, Ready, Scenario, 
 from killpoint.search.case_run import CaseRun
 from killpoint.targets.shapes import QueueShape
 
-OPEN: list[AnyStep] = [Make(), Attach(), Ready(timeout=10.0), Wait(within=15.0)]
+OPEN_QUEUE: list[AnyStep] = [Make(), Attach(), Ready(timeout=10.0), Wait(within=15.0)]
 """A queue is made, every reader attaches, and the handshake is done."""
 
 MIB = 1 << 20
 
 
-def scenario(
+def queue_scenario(
     case: str,
     *steps: AnyStep,
     readers: int = 2,
@@ -41,7 +41,7 @@ def scenario(
     )
 
 
-def fixed(id: str, summary: str, scenarios: Callable[[], list[Scenario]], *needs: str) -> Case:
+def queue_case(id: str, summary: str, scenarios: Callable[[], list[Scenario]], *needs: str) -> Case:
     """A case whose scenarios are always the same."""
 
     def run(case_run: CaseRun) -> None:

@@ -16,7 +16,13 @@ from killpoint.scenario import (
     Wait,
     WaitBlocked,
 )
-from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import (
+    MIB,
+    OPEN_QUEUE,
+    queue_case,
+    queue_scenario,
+    small,
+)
 
 _TIMED = ("deadlines",)
 
@@ -25,10 +31,10 @@ def _empty(id: str, timeout: float) -> Case:
     def build() -> list[Scenario]:
         receive = Receive(2, timeout=timeout, keep_on=True)
         return [
-            scenario(id, *OPEN, receive, Wait(within=6.0)),
-            scenario(
+            queue_scenario(id, *OPEN_QUEUE, receive, Wait(within=6.0)),
+            queue_scenario(
                 id,
-                *OPEN,
+                *OPEN_QUEUE,
                 Send([small(2)], timeout=5.0),
                 Receive(2, timeout=5.0),
                 Wait(),
@@ -38,20 +44,20 @@ def _empty(id: str, timeout: float) -> Case:
             ),
         ]
 
-    return fixed(id, f"receive with timeout {timeout:g} s on an empty ring", build, *_TIMED)
+    return queue_case(id, f"receive with timeout {timeout:g} s on an empty ring", build, *_TIMED)
 
 
 def _full(id: str, timeout: float) -> Case:
     def build() -> list[Scenario]:
         send = Send([small(4), small(2)], timeout=timeout, keep_on=True)
-        return [scenario(id, *OPEN, send, Wait(within=6.0))]
+        return [queue_scenario(id, *OPEN_QUEUE, send, Wait(within=6.0))]
 
-    return fixed(id, f"send with timeout {timeout:g} s into a full ring", build, *_TIMED)
+    return queue_case(id, f"send with timeout {timeout:g} s into a full ring", build, *_TIMED)
 
 
 def _before_payload(*then: AnyStep) -> list[AnyStep]:
     return [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(1)], timeout=5.0),
         Receive(1, timeout=5.0),
         Wait(),
@@ -68,10 +74,10 @@ def _payload(id: str, timeout: float) -> Case:
     steps = _before_payload(
         Receive(1, timeout=timeout), Wait(("readers",), within=max(0.0, timeout) + 4.0)
     )
-    return fixed(
+    return queue_case(
         id,
         f"receive with timeout {timeout:g} s: the marker is there, the payload is not",
-        lambda: [scenario(id, *steps)],
+        lambda: [queue_scenario(id, *steps)],
         *_TIMED,
         "points",
         "slots",
@@ -82,7 +88,7 @@ def _marker_late() -> list[Scenario]:
     """One deadline for both waits: the marker comes when much of it is spent, no payload does."""
     id = "Q9/receive-marker-late"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(1, timeout=3.0),
         WaitBlocked(("readers",)),
         Pause(1.0),
@@ -93,11 +99,13 @@ def _marker_late() -> list[Scenario]:
         Fault("continue", "writer"),
         Wait(within=10.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _cancel(id: str, summary: str, steps: list[AnyStep], *needs: str) -> Case:
-    return fixed(id, summary, lambda: [scenario(id, *steps, readers=1)], "cancel", *needs)
+    return queue_case(
+        id, summary, lambda: [queue_scenario(id, *steps, readers=1)], "cancel", *needs
+    )
 
 
 CASES: tuple[Case, ...] = (
@@ -109,7 +117,7 @@ CASES: tuple[Case, ...] = (
     _full("Q9/send-negative-timeout", -1.0),
     _payload("Q9/receive-before-payload", 0.4),
     _payload("Q9/receive-before-payload-negative", -1.0),
-    fixed(
+    queue_case(
         "Q9/receive-marker-late",
         "the marker comes late within the deadline, the payload does not come",
         _marker_late,
@@ -121,7 +129,7 @@ CASES: tuple[Case, ...] = (
         "Q9/cancel-receive",
         "a second thread cancels a reader that waits on an empty ring",
         [
-            *OPEN,
+            *OPEN_QUEUE,
             Receive(1),
             WaitBlocked(("reader-0",)),
             Cancel(("reader-0",)),
@@ -132,7 +140,7 @@ CASES: tuple[Case, ...] = (
         "Q9/cancel-idle-receive",
         "a second thread cancels a reader that has been idle for a while",
         [
-            *OPEN,
+            *OPEN_QUEUE,
             Receive(1),
             WaitBlocked(("reader-0",)),
             Pause(1.3),
@@ -156,7 +164,7 @@ CASES: tuple[Case, ...] = (
         "Q9/cancel-send",
         "a second thread cancels a writer that waits on a full ring",
         [
-            *OPEN,
+            *OPEN_QUEUE,
             Send([small(6)]),
             WaitBlocked(("writer",)),
             Cancel(("writer",)),

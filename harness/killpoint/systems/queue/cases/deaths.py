@@ -21,7 +21,13 @@ from killpoint.scenario import (
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import Around, TooLittleRoom, chosen, count_lines
 from killpoint.search.operations import UNREAD_WITHIN
-from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import (
+    MIB,
+    OPEN_QUEUE,
+    queue_case,
+    queue_scenario,
+    small,
+)
 
 _ENDLESS = 60
 """More receives than there are messages: each reader goes on until it is asked to stop."""
@@ -37,21 +43,21 @@ _MIX = [small(2), Message("array", 100_000), small(2), Message("nested", 3000), 
 def _after_marker() -> list[Scenario]:
     id = "Q6/writer-dies-after-overflow-marker"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(2)], timeout=5.0),
         Fault("kill", "writer", Point("send", name="overflow-marker")),
         Send([Message("array", 8 * MIB)], timeout=5.0),
         Receive(_ENDLESS),
         Wait(("readers",), within=4.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _after_return() -> list[Scenario]:
     """No point: the writer is killed as soon as it is seen that its send came back."""
     id = "Q6/writer-killed-after-large-send"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(_ENDLESS),
         Send([small(1)], timeout=5.0),
         Wait(("writer",)),
@@ -61,33 +67,33 @@ def _after_return() -> list[Scenario]:
         Fault("kill", "writer"),
         Wait(("readers",), within=4.0),
     ]
-    return [scenario(id, *steps, readers=1)]
+    return [queue_scenario(id, *steps, readers=1)]
 
 
 def _idle_writer() -> list[Scenario]:
     id = "Q6/writer-dies-while-readers-wait"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(3)], timeout=5.0),
         Receive(_ENDLESS),
         WaitBlocked(("readers",)),
         Fault("kill", "writer"),
         Wait(("readers",), within=4.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _unread() -> list[Scenario]:
     id = "Q6/published-before-death"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(3), Message("array", 9000)], timeout=5.0),
         Wait(("writer",)),
         Fault("kill", "writer"),
         Receive(_ENDLESS),
         Wait(("readers",), within=4.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def around_death(id: str, role: str, remote: int = 0, *, ahead: bool = True) -> Around:
@@ -100,19 +106,25 @@ def around_death(id: str, role: str, remote: int = 0, *, ahead: bool = True) -> 
 
     def around(step: AnyStep) -> Scenario:
         if role == "writer":
-            steps = [*OPEN, step, Send(_MIX, timeout=10.0), Close(("writer",))]
+            steps = [*OPEN_QUEUE, step, Send(_MIX, timeout=10.0), Close(("writer",))]
             steps += [Receive(_ENDLESS), Wait(within=5.0)]
-            return scenario(id, *steps, chunks=8, remote=remote)
+            return queue_scenario(id, *steps, chunks=8, remote=remote)
         first, more = Receive(7, (role,), timeout=5.0), Receive(_ENDLESS, timeout=_PATIENT)
         sending = Send(_MIX, timeout=UNREAD_WITHIN)
         if ahead:
-            steps = [*OPEN, sending, Wait(("writer",)), step, first, Wait((role,)), more]
+            steps = [*OPEN_QUEUE, sending, Wait(("writer",)), step, first, Wait((role,)), more]
         else:
             other = "reader-0" if role == "reader-1" else "reader-1"
-            steps = [*OPEN, step, first, msgspec.structs.replace(more, roles=(other,)), sending]
+            steps = [
+                *OPEN_QUEUE,
+                step,
+                first,
+                msgspec.structs.replace(more, roles=(other,)),
+                sending,
+            ]
             steps += [Wait((role,)), msgspec.structs.replace(more, roles=(role,))]
         steps += [Send([small(20)]), Wait(("writer",), within=4.0), Close(("writer",))]
-        return scenario(id, *steps, Wait(within=8.0), chunks=8, remote=remote)
+        return queue_scenario(id, *steps, Wait(within=8.0), chunks=8, remote=remote)
 
     return around
 
@@ -164,7 +176,7 @@ def may_miss(at: Point, count: int, remote: int = 0) -> bool:
 def _idle_reader() -> list[Scenario]:
     id = "Q7/reader-dies-idle"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(_ENDLESS, timeout=_PATIENT),
         Send([small(3)], timeout=5.0),
         WaitBlocked(("readers",)),
@@ -174,13 +186,13 @@ def _idle_reader() -> list[Scenario]:
         Close(("writer",)),
         Wait(within=8.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _full() -> list[Scenario]:
     id = "Q7/reader-dies-while-writer-waits"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(_ENDLESS, ("reader-1",), timeout=_PATIENT),
         Send([small(12)]),
         WaitBlocked(("writer",)),
@@ -189,32 +201,38 @@ def _full() -> list[Scenario]:
         Close(("writer",)),
         Wait(within=8.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 CASES: tuple[Case, ...] = (
-    fixed(
+    queue_case(
         "Q6/writer-dies-after-overflow-marker",
         "the slot says that a payload follows; the writer is killed before it does",
         _after_marker,
         "points",
         "slots",
     ),
-    fixed(
+    queue_case(
         "Q6/writer-killed-after-large-send",
         "the writer is killed right after its send of a large message returned",
         _after_return,
     ),
-    fixed("Q6/writer-dies-while-readers-wait", "the readers wait on an empty ring", _idle_writer),
-    fixed("Q6/published-before-death", "messages are unread when the writer dies", _unread),
+    queue_case(
+        "Q6/writer-dies-while-readers-wait", "the readers wait on an empty ring", _idle_writer
+    ),
+    queue_case("Q6/published-before-death", "messages are unread when the writer dies", _unread),
     Case(
         "Q6/writer-killed-anywhere",
         "SIGKILL at lines of send (inline, overflow) and close",
         lambda case_run: anywhere(case_run, "writer", 28),
         _KILLS,
     ),
-    fixed("Q7/reader-dies-idle", "a waiting reader dies; the writer fills the ring", _idle_reader),
-    fixed("Q7/reader-dies-while-writer-waits", "the writer waits for the one that dies", _full),
+    queue_case(
+        "Q7/reader-dies-idle", "a waiting reader dies; the writer fills the ring", _idle_reader
+    ),
+    queue_case(
+        "Q7/reader-dies-while-writer-waits", "the writer waits for the one that dies", _full
+    ),
     Case(
         "Q7/reader-killed-anywhere",
         "SIGKILL at lines of receive (inline, overflow)",

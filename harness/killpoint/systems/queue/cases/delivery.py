@@ -18,7 +18,13 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import (
+    MIB,
+    OPEN_QUEUE,
+    queue_case,
+    queue_scenario,
+    small,
+)
 from killpoint.targets.shapes import QueueShape
 from killpoint.verdict import counted
 
@@ -28,12 +34,12 @@ _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")
 def _all(id: str, messages: list[Message], *, mutate: bool = False, **shape: int) -> Scenario:
     count = sum(message.repeat for message in messages)
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send(messages, timeout=10.0, mutate=mutate),
         Receive(count, timeout=10.0),
         Wait(within=60.0),
     ]
-    return scenario(id, *steps, **shape)
+    return queue_scenario(id, *steps, **shape)
 
 
 def _boundary() -> list[Scenario]:
@@ -91,7 +97,7 @@ def _late_payload() -> list[Scenario]:
     """The marker is there, the payload not yet: a receive that gives up must change nothing."""
     id = "Q2/late-overflow-payload"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(2)], timeout=5.0),
         Receive(2, timeout=5.0),
         Wait(),
@@ -106,7 +112,7 @@ def _late_payload() -> list[Scenario]:
         Receive(5, timeout=2.0, keep_on=True),
         Wait(within=30.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 _BRIEF = 0.1
@@ -127,7 +133,9 @@ def _timed_out() -> list[Scenario]:
         racing += [in_vain, Pause(_BRIEF - early), sending, Wait()]
     over: list[AnyStep] = [Send([small(2)], timeout=5.0), Wait(("writer",))]
     return [
-        scenario(id, *OPEN, *steps, *over, Receive(left + 3, timeout=0.5, keep_on=True), Wait())
+        queue_scenario(
+            id, *OPEN_QUEUE, *steps, *over, Receive(left + 3, timeout=0.5, keep_on=True), Wait()
+        )
         for steps, left in ((placed, 0), (racing, 6))
     ]
 
@@ -135,16 +143,16 @@ def _timed_out() -> list[Scenario]:
 def _undecodable_overflow() -> list[Scenario]:
     id = "Q2/undecodable-overflow"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([Message("undecodable", 100_000), Message(size=90_000), small(2)], timeout=5.0),
         Receive(4, timeout=2.0, keep_on=True),
         Wait(within=20.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _changed(id: str, message: Message, **shape: int) -> Case:
-    return fixed(
+    return queue_case(
         id,
         f"each {message.kind} of {message.size} bytes is overwritten right after its enqueue",
         lambda: [_all(id, [message], mutate=True, **shape)],
@@ -154,12 +162,12 @@ def _changed(id: str, message: Message, **shape: int) -> Case:
 def _limits(id: str, messages: list[Message], **limits: int) -> Case:
     def run(case_run: CaseRun) -> None:
         steps = [
-            *OPEN,
+            *OPEN_QUEUE,
             Send([small(2), *messages, small(2)], timeout=5.0, keep_on=True),
             Receive(4 + len(messages), timeout=1.0),
             Wait(within=20.0),
         ]
-        base = scenario(id, *steps)
+        base = queue_scenario(id, *steps)
         shape = msgspec.structs.replace(QueueShape(chunk_bytes=64 * 1024), **limits)
         case_run.play(msgspec.structs.replace(base, shape=shape, seed=case_run.seed))
 
@@ -171,7 +179,7 @@ def _limits(id: str, messages: list[Message], **limits: int) -> Case:
 def _topology(readers: int) -> Case:
     id = f"Q14/{readers}-local-readers"
     messages = [small(6), Message("array", 100_000), small(6)]
-    return fixed(
+    return queue_case(
         id,
         f"one writer, {counted(readers, 'local readers')}",
         lambda: [_all(id, messages, readers=readers)],
@@ -179,16 +187,18 @@ def _topology(readers: int) -> Case:
 
 
 CASES: tuple[Case, ...] = (
-    fixed("Q1/every-size-at-the-boundary", "all sizes in a window around the boundary", _boundary),
-    fixed("Q1/around-one-mib", "sizes around 1 MiB, inline and overflow", _around_one_mib),
-    fixed("Q1/none-one-many-buffers", "0, 1 and many out-of-band buffers", _many_buffers),
-    fixed(
+    queue_case(
+        "Q1/every-size-at-the-boundary", "all sizes in a window around the boundary", _boundary
+    ),
+    queue_case("Q1/around-one-mib", "sizes around 1 MiB, inline and overflow", _around_one_mib),
+    queue_case("Q1/none-one-many-buffers", "0, 1 and many out-of-band buffers", _many_buffers),
+    queue_case(
         "Q1/every-shape-of-array",
         "arrays and tensors of every plain type, without dimensions too, in every layout",
         _shapes,
     ),
-    fixed("Q2/mixed-order", "inline and overflow messages in turn", _mixed),
-    fixed(
+    queue_case("Q2/mixed-order", "inline and overflow messages in turn", _mixed),
+    queue_case(
         "Q2/late-overflow-payload",
         "a receive times out between marker and payload",
         _late_payload,
@@ -196,13 +206,13 @@ CASES: tuple[Case, ...] = (
         "slots",
         "points",
     ),
-    fixed(
+    queue_case(
         "Q2/receive-timed-out",
         "receives time out before their message is sent, and about when it is",
         _timed_out,
         "deadlines",
     ),
-    fixed(
+    queue_case(
         "Q2/undecodable-overflow",
         "an overflow payload cannot be decoded",
         _undecodable_overflow,

@@ -7,7 +7,7 @@ import msgspec
 from killpoint.case import Case
 from killpoint.scenario import AnyStep, MeasureMemory, Message, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.cases.builders import OPEN, scenario
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 from killpoint.targets.shapes import QueueShape
 
 _WINDOWS = 50
@@ -37,8 +37,8 @@ def _played(
     time have their memory then, and not when the machine first holds a reader up.
     """
     paced = _window(message, *((0.0, rate) if busy else (rate, 0.0)))
-    steps = [*OPEN, *_window(message, 0.0, 0.0), *[*paced, MeasureMemory()] * windows]
-    return msgspec.structs.replace(scenario(id, *steps), shape=shape)
+    steps = [*OPEN_QUEUE, *_window(message, 0.0, 0.0), *[*paced, MeasureMemory()] * windows]
+    return msgspec.structs.replace(queue_scenario(id, *steps), shape=shape)
 
 
 def _stream(

@@ -6,7 +6,13 @@ from killpoint.case import Case
 from killpoint.scenario import AnyStep, Close, Fault, Message, Point, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import Around, chosen, count_lines
-from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import (
+    MIB,
+    OPEN_QUEUE,
+    queue_case,
+    queue_scenario,
+    small,
+)
 
 _CHUNK = 8 * MIB
 _LARGE = Message("array", 5 * MIB)
@@ -21,9 +27,9 @@ def _stream() -> list[Scenario]:
     mixed = [small(2), Message("buffers", MIB + 1, buffers=4), *messages, small(3)]
     count = sum(message.repeat for message in mixed)
     return [
-        scenario(
+        queue_scenario(
             "R2/large-arrays",
-            *OPEN,
+            *OPEN_QUEUE,
             Send(mixed, timeout=9.0),
             Receive(count, timeout=9.0),
             Wait(within=20.0),
@@ -42,14 +48,14 @@ def _around(id: str, role: str) -> Around:
 
     def around(step: AnyStep) -> Scenario:
         if role == "writer":
-            steps = [*OPEN, Receive(60), step, Send(mix, timeout=9.0)]
+            steps = [*OPEN_QUEUE, Receive(60), step, Send(mix, timeout=9.0)]
             steps += [Close(("writer",)), Wait(within=9.0)]
         else:
-            steps = [*OPEN, step, Receive(60, (role,), timeout=_PATIENT)]
+            steps = [*OPEN_QUEUE, step, Receive(60, (role,), timeout=_PATIENT)]
             steps += [Receive(60, ("reader-1",), timeout=_PATIENT)]
             steps += [Send([*mix, *mix, small(9)], timeout=9.0), Wait(("writer",), within=9.0)]
             steps += [Close(("writer",)), Wait(within=9.0)]
-        return scenario(id, *steps, chunk_bytes=_CHUNK)
+        return queue_scenario(id, *steps, chunk_bytes=_CHUNK)
 
     return around
 
@@ -71,7 +77,7 @@ def _killed(role: str, op: str, samples: int) -> Case:
 
 
 CASES: tuple[Case, ...] = (
-    fixed("R2/large-arrays", "arrays of 2 to 8 MiB in slots of 8, readers at work", _stream),
+    queue_case("R2/large-arrays", "arrays of 2 to 8 MiB in slots of 8, readers at work", _stream),
     _killed("writer", "send", 6),
     _killed("reader-0", "receive", 4),
 )

@@ -22,7 +22,13 @@ from killpoint.scenario import (
     Wait,
     WaitBlocked,
 )
-from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import (
+    MIB,
+    OPEN_QUEUE,
+    queue_case,
+    queue_scenario,
+    small,
+)
 
 _SIXTY = [Message("array", 20 * MIB, repeat=3)]
 _TRAFFIC: list[AnyStep] = [
@@ -35,7 +41,7 @@ _TRAFFIC: list[AnyStep] = [
 def _one(
     id: str, summary: str, *steps: AnyStep, needs: tuple[str, ...] = (), readers: int = 2
 ) -> Case:
-    return fixed(id, summary, lambda: [scenario(id, *steps, readers=readers)], *needs)
+    return queue_case(id, summary, lambda: [queue_scenario(id, *steps, readers=readers)], *needs)
 
 
 def _ended(
@@ -49,18 +55,18 @@ def _ended(
 
     def build() -> list[Scenario]:
         steps = [
-            *OPEN,
+            *OPEN_QUEUE,
             Send(messages, timeout=5.0, burst=True, mutate=False),
             *how,
             Wait(("writer",), within=8.0),
             Receive(count + 1, timeout=2.0),
             Wait(within=12.0),
         ]
-        played = scenario(id, *steps, readers=1)
+        played = queue_scenario(id, *steps, readers=1)
         return [msgspec.structs.replace(played, start=start)]
 
     what = "60 MB of overflow payloads" if messages is _SIXTY else "inline messages"
-    return fixed(id, f"{what} are unread when the writer{ending}", build, "deadlines")
+    return queue_case(id, f"{what} are unread when the writer{ending}", build, "deadlines")
 
 
 _HANDSHAKE = (
@@ -104,11 +110,11 @@ _HANDSHAKE = (
 )
 
 _ENDINGS = (
-    _one("Q11/close-idle", "all close after some traffic", *OPEN, *_TRAFFIC, Close(), Wait()),
+    _one("Q11/close-idle", "all close after some traffic", *OPEN_QUEUE, *_TRAFFIC, Close(), Wait()),
     _one(
         "Q11/drop-in-a-cycle",
         "the last reference goes in a reference cycle",
-        *OPEN,
+        *OPEN_QUEUE,
         *_TRAFFIC,
         Drop(("all",), cycle=True),
         Wait(within=6.0),
@@ -116,7 +122,7 @@ _ENDINGS = (
     _one(
         "Q11/interpreter-exit",
         "interpreters end with the queue open",
-        *OPEN,
+        *OPEN_QUEUE,
         *_TRAFFIC,
         Exit(("all",)),
         Wait(within=8.0),
@@ -124,7 +130,7 @@ _ENDINGS = (
     _one(
         "Q11/close-with-unread-overflow",
         "the writer closes with 60 MB unread by a stopped reader",
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("stop", "reader-0"),
         Send(_SIXTY, timeout=5.0, burst=True, mutate=False),
         Wait(("writer",)),
@@ -135,7 +141,7 @@ _ENDINGS = (
     _one(
         "Q11/drop-cycle-with-unread-overflow",
         "a queue with 60 MB unread by a stopped reader is collected in a reference cycle",
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("stop", "reader-0"),
         Send(_SIXTY, timeout=5.0, burst=True, mutate=False),
         Wait(("writer",)),
@@ -146,7 +152,7 @@ _ENDINGS = (
     _one(
         "Q11/close-after-peer-died",
         "the writer closes after its reader was killed",
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("kill", "reader-0"),
         Close(("writer",)),
         Wait(("writer",), within=6.0),
@@ -180,10 +186,10 @@ _KILL_ALL = [Fault("kill", role) for role in ("writer", "reader-0", "reader-1")]
 
 
 def _killed_and_restarted(id: str, when: str, *steps: AnyStep) -> Case:
-    return fixed(
+    return queue_case(
         id,
         f"every party is killed {when}; the next start removes what they left",
-        lambda: [msgspec.structs.replace(scenario(id, *steps), restart=True)],
+        lambda: [msgspec.structs.replace(queue_scenario(id, *steps), restart=True)],
     )
 
 
@@ -191,7 +197,7 @@ _LEAKS = (
     _one(
         "L1/clean-end",
         "a queue is made, used and closed",
-        *OPEN,
+        *OPEN_QUEUE,
         *_TRAFFIC,
         Close(),
         Exit(("all",)),
@@ -200,7 +206,7 @@ _LEAKS = (
     _one(
         "L1/never-closed",
         "interpreters end without closing the queue",
-        *OPEN,
+        *OPEN_QUEUE,
         *_TRAFFIC,
         Exit(("all",)),
         Wait(),
@@ -208,14 +214,14 @@ _LEAKS = (
     _one(
         "L1/writer-killed",
         "the writer is killed after some traffic",
-        *OPEN,
+        *OPEN_QUEUE,
         *_TRAFFIC,
         Fault("kill", "writer"),
     ),
     _one(
         "L1/reader-killed",
         "a reader is killed after some traffic",
-        *OPEN,
+        *OPEN_QUEUE,
         *_TRAFFIC,
         Fault("kill", "reader-0"),
     ),
@@ -230,7 +236,7 @@ _LEAKS = (
         Wait(within=4.0),
     ),
     _killed_and_restarted(
-        "L1/all-killed-then-next-start", "after some traffic", *OPEN, *_TRAFFIC, *_KILL_ALL
+        "L1/all-killed-then-next-start", "after some traffic", *OPEN_QUEUE, *_TRAFFIC, *_KILL_ALL
     ),
     _killed_and_restarted(
         "L1/all-killed-before-ready", "before the handshake", Make(), Attach(), Wait(), *_KILL_ALL

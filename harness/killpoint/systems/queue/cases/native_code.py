@@ -24,7 +24,7 @@ from killpoint.scenario import (
 from killpoint.search.case_run import CaseRun
 from killpoint.search.operations import UNREAD_WITHIN
 from killpoint.search.random_times import strike_at_random_times
-from killpoint.systems.queue.cases.builders import OPEN, scenario, small
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario, small
 
 _SAMPLES = 60
 _MIXED = [small(1), Message("array", 30_000)] * 12
@@ -70,7 +70,7 @@ def _stopped(id: str, role: str) -> Scenario:
 
 
 def _whole(id: str, *steps: AnyStep) -> Scenario:
-    return scenario(id, *OPEN, *steps, Close(), Wait(within=6.0), chunks=_SLOTS)
+    return queue_scenario(id, *OPEN_QUEUE, *steps, Close(), Wait(within=6.0), chunks=_SLOTS)
 
 
 def _case(story: Scenario, summary: str) -> Case:

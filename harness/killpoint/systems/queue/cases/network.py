@@ -17,7 +17,7 @@ from killpoint.scenario import (
     Wait,
     WaitBlocked,
 )
-from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_case, queue_scenario, small
 
 _WIRED = ("remote", "wire", "deadlines")
 _TOLD_WITHIN = DEFAULT_SILENCE + 3.5
@@ -33,7 +33,7 @@ def _slow(
     others = tuple(f"reader-{rank}" for rank in range(readers - 1))
     everything = message.repeat + 20
     steps: list[AnyStep] = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(3)], timeout=5.0),
         Receive(3, timeout=5.0),
         Wait(),
@@ -50,7 +50,7 @@ def _slow(
         Send([small(20)], timeout=5.0),
         Wait(within=20.0),
     ]
-    return scenario(id, *steps, readers=readers, remote=remote)
+    return queue_scenario(id, *steps, readers=readers, remote=remote)
 
 
 def _stopped() -> list[Scenario]:
@@ -66,7 +66,7 @@ def _unread() -> list[Scenario]:
     id = "Q5/remote-reader-takes-its-time"
     message, later = Message(size=4 * _KIB, repeat=8000), small(20)
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("slow", "reader-0", pause=0.02),
         Receive(15, timeout=5.0),
         Send([message], timeout=0.5, mutate=False),
@@ -76,7 +76,7 @@ def _unread() -> list[Scenario]:
         Send([later], timeout=5.0),
         Wait(within=20.0),
     ]
-    return [scenario(id, *steps, readers=1, remote=1)]
+    return [queue_scenario(id, *steps, readers=1, remote=1)]
 
 
 def _held_up() -> list[Scenario]:
@@ -84,7 +84,7 @@ def _held_up() -> list[Scenario]:
     id = "Q5/writer-held-up-by-remote-reader"
     message = Message(size=4 * _KIB, repeat=6000)
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(3)], timeout=5.0),
         Receive(3, timeout=5.0),
         Wait(),
@@ -95,7 +95,7 @@ def _held_up() -> list[Scenario]:
         Receive(message.repeat, timeout=20.0),
         Wait(within=25.0),
     ]
-    return [scenario(id, *steps, readers=1, remote=1)]
+    return [queue_scenario(id, *steps, readers=1, remote=1)]
 
 
 def _beside() -> list[Scenario]:
@@ -116,7 +116,7 @@ def _three_seconds(id: str) -> Scenario:
         Fault("cut", "reader-2", toward="peer"),
     )
     steps: list[AnyStep] = [
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(21, timeout=9.0),
         Send(batch, timeout=5.0),
         WaitBlocked(("readers",)),
@@ -127,13 +127,13 @@ def _three_seconds(id: str) -> Scenario:
         Send(batch, timeout=9.0),
         Wait(within=20.0),
     ]
-    return scenario(id, *steps, readers=4, remote=4)
+    return queue_scenario(id, *steps, readers=4, remote=4)
 
 
 def _told(id: str, *faults: Fault, silence: float) -> Scenario:
     """Receives and sends are pending in the silence; then one more send is made."""
     steps: list[AnyStep] = [
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(4000),
         Send([small(3)], timeout=5.0),
         Wait(("writer",)),
@@ -145,7 +145,7 @@ def _told(id: str, *faults: Fault, silence: float) -> Scenario:
         Send([small(1)], timeout=2.0),
         Wait(within=4.0),
     ]
-    return scenario(id, *steps, readers=1, remote=1, silence=silence)
+    return queue_scenario(id, *steps, readers=1, remote=1, silence=silence)
 
 
 def _past_silence() -> list[Scenario]:
@@ -180,7 +180,7 @@ def _through_back_off() -> list[Scenario]:
         Fault("cut", "reader-1", toward="peer"),
     )
     steps: list[AnyStep] = [
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(18, timeout=12.0),
         Send(batch, timeout=5.0),
         WaitBlocked(("readers",)),
@@ -191,12 +191,12 @@ def _through_back_off() -> list[Scenario]:
         Send(batch, timeout=12.0),
         Wait(within=20.0),
     ]
-    return _on_hosts(scenario(id, *steps, readers=2, remote=2, silence=6.0))
+    return _on_hosts(queue_scenario(id, *steps, readers=2, remote=2, silence=6.0))
 
 
 def _half_open(id: str, summary: str, toward: str) -> Case:
     fault = Fault("half-open", "reader-0", toward="role" if toward == "reader" else "peer")
-    return fixed(id, summary, lambda: [_told(id, fault, silence=1.5)], *_WIRED)
+    return queue_case(id, summary, lambda: [_told(id, fault, silence=1.5)], *_WIRED)
 
 
 def _reset() -> list[Scenario]:
@@ -204,7 +204,7 @@ def _reset() -> list[Scenario]:
     id = "Q18/reset-loses-nothing"
     batch = [small(10), Message("array", 100_000, repeat=4), small(10)]
     steps: list[AnyStep] = [
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(72, timeout=6.0),
         Fault("delay", "writer", pause=0.05),
         Send(batch, timeout=6.0),
@@ -218,77 +218,77 @@ def _reset() -> list[Scenario]:
         Send(batch, timeout=6.0),
         Wait(within=20.0),
     ]
-    return [scenario(id, *steps, readers=2, remote=2)]
+    return [queue_scenario(id, *steps, readers=2, remote=2)]
 
 
 def _delayed() -> list[Scenario]:
     id = "Q18/delayed"
     batch = [small(20), Message("array", 100_000, repeat=3), Message("nested", 3000), small(20)]
     steps: list[AnyStep] = [
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("delay", "reader-0", pause=0.06),
         Receive(44, timeout=9.0),
         Send(batch, timeout=9.0),
         Wait(within=20.0),
     ]
-    return [scenario(id, *steps, readers=2, remote=2)]
+    return [queue_scenario(id, *steps, readers=2, remote=2)]
 
 
 CASES: tuple[Case, ...] = (
-    fixed(
+    queue_case(
         "Q5/slow-remote-reader",
         "a remote reader is stopped while more is sent than any high-water mark holds",
         _stopped,
         "remote",
         "deadlines",
     ),
-    fixed(
+    queue_case(
         "Q5/remote-reader-takes-its-time",
         "a remote reader runs, and takes 20 ms before each message",
         _unread,
         "remote",
         "deadlines",
     ),
-    fixed(
+    queue_case(
         "Q5/writer-held-up-by-remote-reader",
         "a remote reader is stopped for two seconds while much is sent",
         _held_up,
         "remote",
     ),
-    fixed(
+    queue_case(
         "Q5/slow-beside-others",
         "one of two remote readers is stopped, beside a local one",
         _beside,
         "remote",
         "deadlines",
     ),
-    fixed(
+    queue_case(
         "Q18/cut-3s-loses-nothing",
         "cuts of 3 s both ways and in each direction, messages sent before, during and after",
         _cut_three_seconds,
         *_WIRED,
     ),
-    fixed(
+    queue_case(
         "Q18/cut-past-silence-is-told",
         "a cut that lasts: reader and writer are told within the silence",
         _past_silence,
         *_WIRED,
     ),
-    fixed(
+    queue_case(
         "Q18/link-down-3s-loses-nothing",
         "links of readers on hosts of their own are down for 3 s",
         _link_down_three_seconds,
         "remote",
         "deadlines",
     ),
-    fixed(
+    queue_case(
         "Q18/link-down-4s-through-back-off",
         "hosts that cannot reach each other for 4 s, of 6 s that are borne; TCP waits longer",
         _through_back_off,
         "remote",
         "deadlines",
     ),
-    fixed(
+    queue_case(
         "Q18/link-down-past-silence-is-told",
         "a link that stays down: reader and writer are told within the silence",
         _link_down_past_silence,
@@ -301,11 +301,13 @@ CASES: tuple[Case, ...] = (
     _half_open(
         "Q18/half-open-toward-writer", "the writer hears nothing more, the reader does", "writer"
     ),
-    fixed(
+    queue_case(
         "Q18/reset-loses-nothing",
         "connections are reset with bytes on the way, twice",
         _reset,
         *_WIRED,
     ),
-    fixed("Q18/delayed", "60 ms of latency both ways to one of two readers", _delayed, *_WIRED),
+    queue_case(
+        "Q18/delayed", "60 ms of latency both ways to one of two readers", _delayed, *_WIRED
+    ),
 )

@@ -17,7 +17,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_places, ends_and
-from killpoint.systems.queue.cases.builders import MIB, OPEN, scenario
+from killpoint.systems.queue.cases.builders import MIB, OPEN_QUEUE, queue_scenario
 
 _SAMPLES = 6
 _LOOKS = 0.05
@@ -29,7 +29,7 @@ _ROUNDS = 2
 
 def around_copy(id: str, fault: FaultName, step: AnyStep) -> Scenario:
     """The scenario of a fault in a copy, around the step that declares it (or counts)."""
-    steps: list[AnyStep] = [*OPEN]
+    steps: list[AnyStep] = [*OPEN_QUEUE]
     for _ in range(_ROUNDS):
         steps += [_large(2), Wait(("writer",)), Receive(2, timeout=10.0), Wait(within=20.0)]
     steps += [step, _large(1), Wait(("writer",))]  # nobody else stores until it is held
@@ -38,7 +38,7 @@ def around_copy(id: str, fault: FaultName, step: AnyStep) -> Scenario:
         steps += [_large(2), Receive(2, timeout=10.0), Wait(within=20.0)]
     else:
         steps += [Receive(2, timeout=_TOLD), Wait(("readers",), within=5.0)]
-    return scenario(id, *steps, chunk_bytes=MIB + 4096, chunks=2)
+    return queue_scenario(id, *steps, chunk_bytes=MIB + 4096, chunks=2)
 
 
 def _large(count: int) -> Send:

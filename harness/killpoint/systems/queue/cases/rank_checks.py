@@ -18,7 +18,7 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
-from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_case, queue_scenario, small
 
 _TRAFFIC: list[AnyStep] = [Send([small(3)], timeout=5.0), Receive(3, timeout=5.0), Wait()]
 
@@ -26,15 +26,15 @@ _TRAFFIC: list[AnyStep] = [Send([small(3)], timeout=5.0), Receive(3, timeout=5.0
 def _claim(id: str, summary: str, rank: int, remote: int = 0) -> Case:
     def build() -> list[Scenario]:
         claim = Attach(("reader-0",), rank=rank)
-        found = scenario(id, Make(), claim, Wait(within=6.0), *OPEN[1:], *_TRAFFIC)
+        found = queue_scenario(id, Make(), claim, Wait(within=6.0), *OPEN_QUEUE[1:], *_TRAFFIC)
         shape = msgspec.structs.replace(found.shape, remote=remote)
         return [msgspec.structs.replace(found, shape=shape)]
 
-    return fixed(id, summary, build, "deadlines", *(["remote"] if remote else []))
+    return queue_case(id, summary, build, "deadlines", *(["remote"] if remote else []))
 
 
 def _one(id: str, summary: str, *steps: AnyStep) -> Case:
-    return fixed(id, summary, lambda: [scenario(id, *steps)], "deadlines")
+    return queue_case(id, summary, lambda: [queue_scenario(id, *steps)], "deadlines")
 
 
 _LATER: list[AnyStep] = [
@@ -62,19 +62,19 @@ CASES: tuple[Case, ...] = (
     _one(
         "Q17/attached-again",
         "a reader closes its end and attaches a second time",
-        *[*OPEN, *_TRAFFIC, Close(("reader-0",)), Wait()],
+        *[*OPEN_QUEUE, *_TRAFFIC, Close(("reader-0",)), Wait()],
         *[Attach(("reader-0",)), Wait(within=6.0), *_LATER],
     ),
     _one(
         "Q17/rank-of-a-dead-reader",
         "a reader is killed; the other one closes its end and attaches as its successor",
-        *[*OPEN, *_TRAFFIC, Fault("kill", "reader-0"), Close(("reader-1",)), Wait()],
+        *[*OPEN_QUEUE, *_TRAFFIC, Fault("kill", "reader-0"), Close(("reader-1",)), Wait()],
         *[Attach(("reader-1",), rank=0), Wait(within=6.0), *_LATER],
     ),
     _one(
         "Q17/second-writer",
         "a reader sends",
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(1)], role="reader-0", timeout=1.0),
         Wait(),
         *_TRAFFIC,

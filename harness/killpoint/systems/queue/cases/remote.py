@@ -10,7 +10,13 @@ import msgspec
 from killpoint.case import Case
 from killpoint.scenario import Fault, Message, MessageKind, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import (
+    MIB,
+    OPEN_QUEUE,
+    queue_case,
+    queue_scenario,
+    small,
+)
 from killpoint.verdict import counted
 
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")
@@ -27,12 +33,12 @@ def _all(
 ) -> Scenario:
     count = sum(message.repeat for message in messages)
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send(messages, timeout=10.0, mutate=False),
         Receive(count, timeout=10.0),
         Wait(within=60.0),
     ]
-    made = scenario(id, *steps, readers=readers, remote=remote, chunk_bytes=chunk_bytes)
+    made = queue_scenario(id, *steps, readers=readers, remote=remote, chunk_bytes=chunk_bytes)
     made.shape = msgspec.structs.replace(made.shape, host=host)
     return made
 
@@ -62,7 +68,7 @@ def _changed() -> list[Scenario]:
     """The reader stands still until it is overwritten: most of it is still to be sent then."""
     id, reader = "Q3/overwritten-after-enqueue-remote", "reader-0"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("stop", reader),
         Send([Message("array", 64_000_000)], timeout=10.0),
         Wait(("writer",), within=20.0),
@@ -70,7 +76,7 @@ def _changed() -> list[Scenario]:
         Receive(1, timeout=10.0),
         Wait(within=60.0),
     ]
-    return [scenario(id, *steps, readers=1, remote=1)]
+    return [queue_scenario(id, *steps, readers=1, remote=1)]
 
 
 _TRAFFIC = [small(6), Message("array", 100_000), small(6)]
@@ -79,7 +85,7 @@ _TRAFFIC = [small(6), Message("array", 100_000), small(6)]
 def _topology(local: int, remote: int) -> Case:
     id = f"Q14/{local}-local-{remote}-remote"
     readers = local + remote
-    return fixed(
+    return queue_case(
         id,
         f"one writer, {counted(local, 'local readers')} and {counted(remote, 'remote readers')}",
         lambda: [_all(id, _TRAFFIC, readers=readers, remote=remote)],
@@ -113,19 +119,19 @@ def no_ipv6() -> str:
 
 
 CASES: tuple[Case, ...] = (
-    fixed(
+    queue_case(
         "Q1/every-size-to-remote-readers",
         "sizes around the ring's boundary and 1 MiB, to one local and one remote reader",
         _boundary,
         "remote",
     ),
-    fixed(
+    queue_case(
         "Q2/mixed-order-to-remote-readers",
         "small and large messages in turn, to one local and two remote readers",
         _mixed,
         "remote",
     ),
-    fixed(
+    queue_case(
         "Q3/overwritten-after-enqueue-remote",
         "an array of 64 MB is overwritten right after its enqueue for a remote reader",
         _changed,

@@ -18,7 +18,13 @@ from killpoint.scenario import (
     Wait,
     WaitBlocked,
 )
-from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import (
+    MIB,
+    OPEN_QUEUE,
+    queue_case,
+    queue_scenario,
+    small,
+)
 from killpoint.systems.queue.cases.deaths import anywhere
 
 _ENDLESS = 60
@@ -37,10 +43,10 @@ def _one(
     remote: int = 1,
     needs: tuple[str, ...] = (),
 ) -> Case:
-    return fixed(
+    return queue_case(
         id,
         summary,
-        lambda: [scenario(id, *steps, readers=readers, remote=remote)],
+        lambda: [queue_scenario(id, *steps, readers=readers, remote=remote)],
         "remote",
         *needs,
     )
@@ -50,7 +56,7 @@ _DEATHS = (
     _one(
         "Q6/writer-dies-while-remote-readers-wait",
         "a local and a remote reader wait when the writer is killed",
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(3)], timeout=5.0),
         Receive(_ENDLESS),
         WaitBlocked(("readers",)),
@@ -67,7 +73,7 @@ _DEATHS = (
     _one(
         "Q7/remote-reader-dies-idle",
         "a remote reader dies while it waits; the writer goes on to send",
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(_ENDLESS, timeout=_PATIENT),
         Send([small(3)], timeout=5.0),
         WaitBlocked(("readers",)),
@@ -81,7 +87,7 @@ _DEATHS = (
     _one(
         "Q7/remote-reader-dies-while-writer-waits",
         "a remote reader that takes nothing is killed while the writer sends 100 MB",
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("stop", "reader-0"),
         Send([_FLOOD]),
         WaitBlocked(("writer",)),
@@ -102,7 +108,7 @@ _TIMES = (
     _one(
         "Q9/remote-receive-from-nothing",
         "a remote reader's receive with timeouts of 0.3, 0 and -1 s, nothing is sent",
-        *OPEN,
+        *OPEN_QUEUE,
         *(Receive(2, timeout=timeout, keep_on=True) for timeout in (0.3, 0.0, -1.0)),
         Wait(within=6.0),
         needs=("deadlines",),
@@ -110,7 +116,7 @@ _TIMES = (
     _one(
         "Q9/send-blocked-by-remote-reader",
         "a remote reader takes nothing; sends with timeouts of 0.3 and 0 s",
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("stop", "reader-0"),
         Send([_FLOOD], timeout=0.3),
         Wait(("writer",), within=9.0),
@@ -122,7 +128,7 @@ _TIMES = (
     _one(
         "Q9/cancel-remote-receive",
         "a second thread cancels a remote reader that waits",
-        *OPEN,
+        *OPEN_QUEUE,
         Receive(1),
         WaitBlocked(("reader-0",)),
         Cancel(("reader-0",)),
@@ -177,7 +183,7 @@ def _ended(id: str, how: AnyStep, messages: list[Message]) -> Case:
     return _one(
         id,
         f"{what} on the way to a remote reader when the writer {ends}",
-        *OPEN,
+        *OPEN_QUEUE,
         Send(messages, timeout=1.0, burst=True, mutate=False),
         Wait(("writer",)),
         Receive(count + 1, timeout=3.0),
@@ -191,7 +197,7 @@ _ENDINGS = (
     _one(
         "Q11/close-with-unread-remote",
         "the writer closes with 60 MB unread by a stopped remote reader",
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("stop", "reader-0"),
         Send(_SIXTY, timeout=0.5, burst=True, mutate=False),
         Wait(("writer",)),
@@ -202,7 +208,7 @@ _ENDINGS = (
     _one(
         "Q11/close-remote-reader-first",
         "remote readers close, then the writer, each at once",
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(3), Message("array", 100_000)], timeout=5.0),
         Receive(4, timeout=5.0),
         Wait(),

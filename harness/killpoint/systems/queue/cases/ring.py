@@ -26,29 +26,42 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import chosen, count_lines
-from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
+from killpoint.systems.queue.cases.builders import (
+    MIB,
+    OPEN_QUEUE,
+    queue_case,
+    queue_scenario,
+    small,
+)
 from killpoint.verdict import counted
 
 
 def _observed(id: str, readers: int) -> Case:
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(24), Message("array", 100_000), small(24)], timeout=10.0),
         Receive(49, timeout=10.0),
         Wait(within=30.0),
     ]
-    return fixed(
+    return queue_case(
         id,
         f"every store to the flags, {counted(readers, 'readers')}, eleven laps",
-        lambda: [msgspec.structs.replace(scenario(id, *steps, readers=readers), observe=True)],
+        lambda: [
+            msgspec.structs.replace(queue_scenario(id, *steps, readers=readers), observe=True)
+        ],
         "ring",
         "slots",
     )
 
 
 def _stream(id: str, messages: list[Message], count: int, **shape: int) -> Scenario:
-    steps = [*OPEN, Send(messages, timeout=8.0), Receive(count, timeout=8.0), Wait(within=40.0)]
-    return scenario(id, *steps, **shape)
+    steps = [
+        *OPEN_QUEUE,
+        Send(messages, timeout=8.0),
+        Receive(count, timeout=8.0),
+        Wait(within=40.0),
+    ]
+    return queue_scenario(id, *steps, **shape)
 
 
 def _large() -> list[Scenario]:
@@ -65,9 +78,9 @@ def _stopped_writer(case_run: CaseRun) -> None:
     id = "R2/stopped-inside-send"
 
     def around(step: AnyStep) -> Scenario:
-        return scenario(
+        return queue_scenario(
             id,
-            *OPEN,
+            *OPEN_QUEUE,
             step,
             Send([Message("array", MIB + MIB // 2, repeat=4)], timeout=10.0, mutate=False),
             Receive(4, timeout=10.0),
@@ -85,7 +98,7 @@ def _stopped_writer(case_run: CaseRun) -> None:
 def _full_ring() -> list[Scenario]:
     id = "R4/full-ring"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(4), small(3)], timeout=0.2, keep_on=True),
         Wait(("writer",)),
         Receive(4, timeout=5.0),
@@ -94,39 +107,39 @@ def _full_ring() -> list[Scenario]:
         Receive(4, timeout=5.0),
         Wait(),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _slow_reader() -> list[Scenario]:
     id = "R4/slow-reader"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Fault("slow", "reader-1", pause=0.01),
         Send([Message("array", 2000, repeat=30), Message("bytes", 50, repeat=10)], timeout=10.0),
         Receive(40, timeout=10.0),
         Wait(within=30.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _held(id: str, message: Message, **shape: int) -> Case:
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([message], timeout=20.0),
         Receive(message.repeat, timeout=20.0),
         Wait(within=60.0),
     ]
-    return fixed(
+    return queue_case(
         id,
         f"{message.kind} messages of {message.size} bytes are held over two more laps",
-        lambda: [scenario(id, *steps, **shape)],
+        lambda: [queue_scenario(id, *steps, **shape)],
     )
 
 
 def _undecodable() -> list[Scenario]:
     id = "R7/undecodable-message"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(2), Message("undecodable", 100), small(1)], timeout=5.0),
         Receive(4, timeout=2.0, keep_on=True),
         Wait(within=20.0),
@@ -134,13 +147,13 @@ def _undecodable() -> list[Scenario]:
         Receive(6, timeout=2.0, keep_on=True),
         Wait(within=30.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _unencodable() -> list[Scenario]:
     id = "R7/unencodable-message"
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(2), Message("unencodable", 100), small(6)], timeout=5.0, keep_on=True),
         Receive(8, timeout=5.0),
         Wait(within=20.0),
@@ -148,22 +161,22 @@ def _unencodable() -> list[Scenario]:
         Receive(6, timeout=5.0),
         Wait(within=20.0),
     ]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _ring_failure(id: str, *steps: AnyStep) -> Case:
     what = "fill" if "fill" in id else "decode"
-    return fixed(
+    return queue_case(
         id,
         f"at the level of the ring, a {what} raises between two that do not",
-        lambda: [scenario(id, *OPEN, *steps, Wait(within=15.0), readers=1)],
+        lambda: [queue_scenario(id, *OPEN_QUEUE, *steps, Wait(within=15.0), readers=1)],
         "ring",
     )
 
 
 def _copy(id: str, role: str) -> Case:
     steps = [
-        *OPEN,
+        *OPEN_QUEUE,
         Send([small(2)], timeout=5.0),
         ForkCopy(role),
         Wait(within=10.0),
@@ -171,10 +184,10 @@ def _copy(id: str, role: str) -> Case:
         Receive(8, timeout=5.0),
         Wait(within=20.0),
     ]
-    return fixed(
+    return queue_case(
         id,
         f"{role} forks, and the child drops its copy and exits; the queue must not notice",
-        lambda: [scenario(id, *steps)],
+        lambda: [queue_scenario(id, *steps)],
         "ring",
     )
 
@@ -183,22 +196,22 @@ def _early_copy() -> list[Scenario]:
     id = "R8/fork-copy-before-attach"
     steps = [Make(), ForkCopy("writer"), Wait(("writer",)), Attach(), Ready(timeout=10.0)]
     steps += [Send([small(2)], timeout=5.0), Receive(2, timeout=5.0), Wait()]
-    return [scenario(id, *steps)]
+    return [queue_scenario(id, *steps)]
 
 
 def _reader_leaves() -> list[Scenario]:
     id = "R8/reader-closes-first"
-    steps = [*OPEN, Send([small(2)], timeout=5.0), Receive(2, timeout=5.0), Wait()]
-    return [scenario(id, *steps, Close(("reader-0",)), Wait())]
+    steps = [*OPEN_QUEUE, Send([small(2)], timeout=5.0), Receive(2, timeout=5.0), Wait()]
+    return [queue_scenario(id, *steps, Close(("reader-0",)), Wait())]
 
 
 def _bad_segment(how: str) -> Case:
     id = f"R8/{how}-segment"
     step = RingAttach("missing" if how == "missing" else "small")
-    return fixed(
+    return queue_case(
         id,
         f"a reader attaches to a segment that is {how}",
-        lambda: [scenario(id, step, Wait(within=10.0), readers=1)],
+        lambda: [queue_scenario(id, step, Wait(within=10.0), readers=1)],
         "ring",
     )
 
@@ -206,20 +219,20 @@ def _bad_segment(how: str) -> Case:
 CASES: tuple[Case, ...] = (
     _observed("R1/two-readers", 2),
     _observed("R1/one-reader", 1),
-    fixed("R2/large-messages", "messages of many pages through two slots", _large),
+    queue_case("R2/large-messages", "messages of many pages through two slots", _large),
     Case(
         "R2/stopped-inside-send",
         "the writer is stopped at lines inside a large send, then goes on",
         _stopped_writer,
         frozenset({"queue", "points"}),
     ),
-    fixed(
+    queue_case(
         "R3/stream",
         "600 messages, three readers, 150 laps",
         lambda: [_stream("R3/stream", [Message(size=1, repeat=600, step=7)], 600, readers=3)],
     ),
-    fixed("R4/full-ring", "sends into a full ring", _full_ring, "deadlines", "ring"),
-    fixed("R4/slow-reader", "one reader takes its time", _slow_reader, "deadlines", "ring"),
+    queue_case("R4/full-ring", "sends into a full ring", _full_ring, "deadlines", "ring"),
+    queue_case("R4/slow-reader", "one reader takes its time", _slow_reader, "deadlines", "ring"),
     _held(
         "R6/held-array-after-lap",
         Message("array", MIB + MIB // 2, repeat=10),
@@ -228,8 +241,8 @@ CASES: tuple[Case, ...] = (
     _held("R6/held-tensor-after-lap", Message("tensor", MIB + 5, repeat=10), chunk_bytes=4 * MIB),
     _held("R6/held-small-after-lap", Message("nested", 5000, repeat=10)),
     _held("R6/held-overflow", Message("array", 2 * MIB, repeat=8)),
-    fixed("R7/undecodable-message", "a reader's decode raises", _undecodable, "deadlines"),
-    fixed("R7/unencodable-message", "the writer's encode raises", _unencodable, "deadlines"),
+    queue_case("R7/undecodable-message", "a reader's decode raises", _undecodable, "deadlines"),
+    queue_case("R7/unencodable-message", "the writer's encode raises", _unencodable, "deadlines"),
     _ring_failure(
         "R7/fill-raises",
         RingWrite(timeout=2.0),
@@ -251,13 +264,15 @@ CASES: tuple[Case, ...] = (
     ),
     _copy("R8/fork-copy-of-writer", "writer"),
     _copy("R8/fork-copy-of-reader", "reader-0"),
-    fixed(
+    queue_case(
         "R8/fork-copy-before-attach",
         "a fork's copy of the ring is dropped before a reader attaches",
         _early_copy,
         "ring",
     ),
-    fixed("R8/reader-closes-first", "a reader closes before its writer", _reader_leaves, "ring"),
+    queue_case(
+        "R8/reader-closes-first", "a reader closes before its writer", _reader_leaves, "ring"
+    ),
     _bad_segment("missing"),
     _bad_segment("small"),
 )

@@ -20,7 +20,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario
+from killpoint.systems.queue.cases.builders import MIB, OPEN_QUEUE, queue_case, queue_scenario
 
 _MOST_SPARE = 24
 _STRIDE = 2
@@ -30,28 +30,30 @@ _FULL_LOAD: list[AnyStep] = [Send(_LARGE, timeout=5.0), Receive(12, timeout=5.0)
 
 
 def _small(id: str, size: int, *steps: AnyStep, restart: bool = False) -> list[Scenario]:
-    played = scenario(id, *steps, chunk_bytes=MIB // 4, chunks=4)
+    played = queue_scenario(id, *steps, chunk_bytes=MIB // 4, chunks=4)
     return [msgspec.structs.replace(played, shm_bytes=size, restart=restart)]
 
 
 _SHM = (
-    fixed(
+    queue_case(
         "Q15/small-dev-shm",
         "a queue of 1 MiB in a /dev/shm of 512 KiB; then one that fits",
-        lambda: _small("Q15/small-dev-shm", MIB // 2, *OPEN, *_FULL_LOAD, restart=True),
+        lambda: _small("Q15/small-dev-shm", MIB // 2, *OPEN_QUEUE, *_FULL_LOAD, restart=True),
         "deadlines",
     ),
-    fixed(
+    queue_case(
         "Q15/full-dev-shm",
         "a queue in a /dev/shm without a free page",
-        lambda: _small("Q15/full-dev-shm", MIB, Fault("fill-shm", "writer"), *OPEN, *_FULL_LOAD),
+        lambda: _small(
+            "Q15/full-dev-shm", MIB, Fault("fill-shm", "writer"), *OPEN_QUEUE, *_FULL_LOAD
+        ),
         "deadlines",
     ),
-    fixed(
+    queue_case(
         "Q15/full-under-load",
         "the rest of a half-used /dev/shm is filled before the first message",
         lambda: _small(
-            "Q15/full-under-load", 2 * MIB, *OPEN, Fault("fill-shm", "writer"), *_FULL_LOAD
+            "Q15/full-under-load", 2 * MIB, *OPEN_QUEUE, Fault("fill-shm", "writer"), *_FULL_LOAD
         ),
         "deadlines",
     ),
@@ -63,7 +65,7 @@ def _starving(id: str, summary: str, steps: Callable[[int], list[AnyStep]]) -> C
 
     def run(case_run: CaseRun) -> None:
         for spare in range(0, _MOST_SPARE, 1 if case_run.full else _STRIDE):
-            played = scenario(id, *steps(spare))
+            played = queue_scenario(id, *steps(spare))
             play = case_run.play(msgspec.structs.replace(played, seed=case_run.seed))
             hungry = {event.role for event in play.history.of("starved")}
             ends = [event for event in play.history.of("end") if event.role in hungry]
@@ -113,11 +115,11 @@ _DESCRIPTORS = (
 
 _FEW = 5
 """With fewer to spare a segment can be made, and no socket."""
-_LEFT = fixed(
+_LEFT = queue_case(
     "L1/make-without-descriptors",
     f"the writer makes a queue with 0 to {_FEW - 1} descriptors to spare: too few, and it ends",
     lambda: [
-        scenario(
+        queue_scenario(
             "L1/make-without-descriptors",
             Fault("starve", "writer", spare=spare),
             Make(),

@@ -24,7 +24,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import Around, count_places
-from killpoint.systems.queue.cases.builders import OPEN, scenario, small
+from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario, small
 
 _ENDLESS = 60
 _PATIENT = 3.5
@@ -118,7 +118,9 @@ def kill(case_run: CaseRun, role: str, stories: list[Story]) -> None:
             before: Sequence[AnyStep] = before,
             after: Sequence[AnyStep] = after,
         ) -> Scenario:
-            return scenario(case_run.outcome.id, *OPEN, *before, step, *after, chunks=_SLOTS)
+            return queue_scenario(
+                case_run.outcome.id, *OPEN_QUEUE, *before, step, *after, chunks=_SLOTS
+            )
 
         places += _sweep(case_run, role, op, around, Fault("kill", role))
     _note(case_run, places)
@@ -131,9 +133,9 @@ def _stop(case_run: CaseRun) -> None:
 
         def around(step: AnyStep, role: str = role) -> Scenario:
             count = sum(message.repeat for message in _STREAM)
-            steps = [*OPEN, step, Send(_STREAM, timeout=9.0), Receive(count, timeout=9.0)]
+            steps = [*OPEN_QUEUE, step, Send(_STREAM, timeout=9.0), Receive(count, timeout=9.0)]
             steps += [Fault("continue", role), Wait(within=20.0)]
-            return scenario(case_run.outcome.id, *steps, chunks=_SLOTS)
+            return queue_scenario(case_run.outcome.id, *steps, chunks=_SLOTS)
 
         for op, nth in operations:
             places += _sweep(case_run, role, op, around, Fault("stop", role), nth)

@@ -6,7 +6,7 @@ from killpoint.case import Case
 from killpoint.scenario import AnyStep, Close, Fault, Message, Point, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_places, ends_and
-from killpoint.systems.queue.cases.builders import MIB, OPEN, scenario, small
+from killpoint.systems.queue.cases.builders import MIB, OPEN_QUEUE, queue_scenario, small
 
 _SENDS = "sendto"
 """System call by which the socket library's own threads send."""
@@ -16,8 +16,8 @@ _SAMPLES = 3
 def _run(case_run: CaseRun) -> None:
     def around(step: AnyStep) -> Scenario:
         large = Message("array", 2 * MIB, repeat=2)
-        steps = [*OPEN, step, Send([small(1), large], timeout=10.0), Receive(60)]
-        return scenario(
+        steps = [*OPEN_QUEUE, step, Send([small(1), large], timeout=10.0), Receive(60)]
+        return queue_scenario(
             case_run.outcome.id, *steps, Close(("writer",)), Wait(within=8.0), chunk_bytes=4096
         )
 
