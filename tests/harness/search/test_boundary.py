@@ -12,8 +12,9 @@ from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play
 from killpoint.scenario import Message, Receive, Scenario, Send, dump, parse
 from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.generated import generated
 from killpoint.search.play_evidence import Unsupported
-from killpoint.systems.queue.boundary_fuzz import fuzz, messages, sizes, workloads
+from killpoint.systems.queue.boundary_fuzz import messages, sizes, workloads
 
 _quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -70,7 +71,7 @@ def test_a_workload_is_a_scenario_file_and_asks_for_every_message(scenario: Scen
 
 def test_a_queue_that_keeps_its_promise_is_held() -> None:
     case_run = _trial(Playing(1 << 40))
-    fuzz(case_run, workloads("Q1/fuzz", 2), 12)
+    generated(case_run, workloads("Q1/fuzz", 2), 12)
     assert case_run.conclude().outcome == "held"
 
 
@@ -79,7 +80,7 @@ def test_a_violation_is_shrunk_to_one_message_at_the_size_that_breaks() -> None:
     told: list[Scenario] = []
     case_run.keep = lambda play, _name, _cause: told.append(play.scenario)
     with pytest.raises(Violated):
-        fuzz(case_run, workloads("Q1/fuzz", 2), 60)
+        generated(case_run, workloads("Q1/fuzz", 2), 60)
     assert case_run.conclude().outcome == "violated"
     (send,) = [step for step in told[-1].steps if isinstance(step, Send)]
     assert [message.size for message in send.messages] == [100]
@@ -94,19 +95,19 @@ def test_what_violated_once_is_the_first_thing_that_the_next_trial_plays(tmp_pat
         case_run.keep = lambda play, _name, _cause: told.append(play.scenario)
         before = len(told)
         with pytest.raises(Violated):
-            fuzz(case_run, workloads("Q1/fuzz", 2), 60)
+            generated(case_run, workloads("Q1/fuzz", 2), 60)
     assert told[before] == told[before - 1]
 
 
 def test_what_a_target_cannot_do_passes_through() -> None:
     with pytest.raises(Unsupported):
-        fuzz(_trial(Playing(10, *[Unsupported("no")] * 50)), workloads("Q1/fuzz", 2), 5)
+        generated(_trial(Playing(10, *[Unsupported("no")] * 50)), workloads("Q1/fuzz", 2), 5)
 
 
 def test_a_failure_of_the_harness_within_the_fuzz_is_not_held() -> None:
     case_run = _trial(Playing(1 << 40, OSError("disk full")))
     try:
-        fuzz(case_run, workloads("Q1/fuzz", 2), 5)
+        generated(case_run, workloads("Q1/fuzz", 2), 5)
     except Violated:
         assert case_run.conclude().outcome != "held"
     except OSError:

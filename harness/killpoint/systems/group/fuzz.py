@@ -19,7 +19,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.boundary_fuzz import fuzz
+from killpoint.search.generated import generated
 from killpoint.targets.shapes import GroupShape
 
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "nested")
@@ -72,4 +72,4 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
 
 def fuzz_group_stories(case_run: CaseRun, case: str, examples: int) -> None:
     """Play programs until one is violated; the outcome reports the shrunk one."""
-    fuzz(case_run, programs(case, case_run.seed), examples)
+    generated(case_run, programs(case, case_run.seed), examples)

@@ -17,7 +17,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.boundary_fuzz import fuzz
+from killpoint.search.generated import generated
 from killpoint.targets.shapes import PipeShape
 
 _LARGEST = 40_000
@@ -65,4 +65,4 @@ def workloads(draw: st.DrawFn, case: str, seed: int, device: str) -> Scenario:
 
 def fuzz_tensors(case_run: CaseRun, case: str, examples: int, device: str = "cpu") -> None:
     """Play workloads until one is violated; the outcome reports the shrunk one."""
-    fuzz(case_run, workloads(case, case_run.seed, device), examples)
+    generated(case_run, workloads(case, case_run.seed, device), examples)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as seeded
 from hypothesis import strategies as st
-from hypothesis.database import DirectoryBasedExampleDatabase
 
 from killpoint.extras import installed
 from killpoint.scenario import (
@@ -21,7 +18,8 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
-from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.case_run import CaseRun
+from killpoint.search.generated import generated
 from killpoint.targets.shapes import QueueShape
 
 KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested", "buffers", "shapes")
@@ -57,45 +55,4 @@ def workloads(draw: st.DrawFn, case: str, seed: int) -> Scenario:
 
 def fuzz_messages(case_run: CaseRun, case: str, examples: int) -> None:
     """Play workloads until one is violated; the outcome then reports the shrunk one."""
-    fuzz(case_run, workloads(case, case_run.seed), examples)
-
-
-def fuzz(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], examples: int) -> None:
-    """Let Hypothesis choose scenarios, and shrink the first that violates.
-
-    With a folder of examples, those that violated before are played first.
-
-    Raises:
-        Violated: the smallest violating scenario found has been recorded in the outcome.
-    """
-    case_run.keeps_latest = True
-    known = DirectoryBasedExampleDatabase(case_run.examples) if case_run.examples else None
-
-    @settings(  # above the seed, which would take the database away again
-        max_examples=examples,
-        database=known,
-        derandomize=False,  # what a profile may ask for, and no database goes with
-        deadline=None,
-        phases=[Phase.reuse, Phase.generate, Phase.shrink],
-        suppress_health_check=(
-            HealthCheck.too_slow,
-            HealthCheck.data_too_large,
-            HealthCheck.large_base_example,
-        ),
-        print_blob=False,
-        report_multiple_bugs=False,
-    )
-    @seeded(case_run.seed)
-    @given(scenarios)
-    def attempt(scenario: Scenario) -> None:
-        case_run.play(scenario)
-
-    try:
-        attempt()
-    except Violated:
-        raise
-    except BaseExceptionGroup as group:
-        # Hypothesis wraps what failed on one try and not on the next; a recorded violation stays.
-        if case_run.outcome.outcome == "violated":
-            raise Violated(case_run.outcome.cause) from group
-        raise group.exceptions[0] from group
+    generated(case_run, workloads(case, case_run.seed), examples)

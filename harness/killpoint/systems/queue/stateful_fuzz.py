@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from killpoint.scenario import Attach, Make, Ready, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.queue.boundary_fuzz import fuzz, messages
+from killpoint.search.generated import generated
+from killpoint.systems.queue.boundary_fuzz import messages
 from killpoint.systems.queue.model import QueueModel
 from killpoint.targets.shapes import QueueShape
 
@@ -49,4 +50,4 @@ def stories(draw: st.DrawFn, case: str, seed: int) -> Scenario:
 
 def fuzz_stories(case_run: CaseRun, case: str, examples: int) -> None:
     """Play stories until one is violated; the outcome reports the shrunk one."""
-    fuzz(case_run, stories(case, case_run.seed), examples)
+    generated(case_run, stories(case, case_run.seed), examples)
