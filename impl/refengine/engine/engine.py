@@ -83,7 +83,7 @@ class Engine:
         router.check_servable(self._settings, prompt, max_tokens)
         name = f"request-{next(self._numbers)}" if request_id is None else request_id
         front_end = self._front_end
-        stream = Stream(name, lambda: front_end.do(lambda tracker, _: tracker.cancel(name)))
+        stream = Stream(name, lambda: front_end.cancel(stream))
         front_end.open(stream, lambda tracker, now: tracker.submit(name, prompt, max_tokens, now))
         return stream
 

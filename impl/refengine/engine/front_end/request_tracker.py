@@ -123,7 +123,7 @@ class RequestTracker:
     ) -> list[Action]:
         """Place a new request. Raises EngineFull; ValueError if its id is in use."""
         if request_id in self._open:
-            raise ValueError(f"there is a request {request_id!r} already, which has not ended")
+            raise in_use(request_id)
         limit = self._settings.max_waiting
         waiting = sum(not entry.tokens for entry in self._open.values())
         if waiting >= limit:
@@ -357,6 +357,11 @@ class RequestTracker:
         del self._open[entry.id]
         self.outcomes[outcome] += 1
         return [Deliver(entry.id, event)]
+
+
+def in_use(request_id: str) -> ValueError:
+    """Return the error of a request whose id another one has."""
+    return ValueError(f"there is a request {request_id!r} already, which has not ended")
 
 
 def _loads(replicas: Iterable[ReplicaState]) -> dict[str, int]:

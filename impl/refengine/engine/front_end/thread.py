@@ -17,7 +17,16 @@ from ...base.frame_decoding import DropCounter, Malformed
 from ...coordinator import Addresses, FrontEndLink, FrontEndWave
 from .. import protocol
 from ..errors import EngineClosed
-from .request_tracker import Action, Connect, Deliver, Disconnect, DropReplica, RequestTracker, Send
+from .request_tracker import (
+    Action,
+    Connect,
+    Deliver,
+    Disconnect,
+    DropReplica,
+    RequestTracker,
+    Send,
+    in_use,
+)
 from .streams import Stream, StreamEvent, is_last
 
 _log = logging.getLogger(__name__)
@@ -73,11 +82,23 @@ class FrontEndThread:
             return question(self._tracker, self._clock())
 
     def open(self, stream: Stream, act: Act) -> None:
-        """As `do`, for a new request, whose events go to this stream."""
+        """As `do`, for a new request, whose events go to this stream.
+
+        Raises ValueError if its id is in use: another stream of that id has not had its end yet.
+        """
         with self._lock:
+            if stream.request_id in self._streams:
+                raise in_use(stream.request_id)
             actions = act(self._tracker, self._clock())
             self._streams[stream.request_id] = stream
             self._actions.extend(actions)
+        self._wake()
+
+    def cancel(self, stream: Stream) -> None:
+        """Cancel a stream's request, unless the stream has had its end: its id may be another's."""
+        with self._lock:
+            if self._streams.get(stream.request_id) is stream:
+                self._actions.extend(self._tracker.cancel(stream.request_id))
         self._wake()
 
     def connect_coordinator(self, addresses: Addresses | None) -> None:

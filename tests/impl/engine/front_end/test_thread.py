@@ -58,7 +58,7 @@ class Office:
 
     def submit(self, name: str = "a", prompt: tuple[int, ...] = (1, 2)) -> Stream:
         front_end = self.front_end
-        stream = Stream(name, lambda: front_end.do(lambda tracker, _: tracker.cancel(name)))
+        stream: Stream = Stream(name, lambda: front_end.cancel(stream))
         front_end.open(stream, lambda tracker, now: tracker.submit(name, prompt, 9, now))
         return stream
 
@@ -109,6 +109,25 @@ def test_a_stream_that_has_ended_is_nobodys_but_its_users(office: Office) -> Non
     there = weakref.ref(stream)
     del stream
     until(lambda: gc.collect() + 1 and there() is None, 5.0)
+
+
+def test_an_id_is_in_use_until_its_stream_has_had_its_end() -> None:
+    office = Office()  # its thread has not begun: what is to be delivered waits
+    try:
+        first = office.submit("a")
+        first.cancel()
+        with pytest.raises(ValueError, match="'a' already"):
+            office.submit("a")
+        office.front_end.start()
+        assert first.result(5.0).finish == "cancelled"
+        replica = office.replica()
+        second = office.submit("a")
+        first.cancel()  # whose end has come: the id is the other's
+        give(replica, request(replica), 5, finish="length")
+        assert second.result(5.0) == Completion((5,), "length")
+        assert office.front_end.alive
+    finally:
+        office.close()
 
 
 def test_what_is_asked_is_done_at_once(office: Office) -> None:
