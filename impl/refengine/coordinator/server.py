@@ -30,10 +30,14 @@ class HeartbeatTable:
         self._listening: dict[int, int] = {}
 
     def subscribed(self, rank: int, now: float) -> bool:
-        """Count a subscription; return whether it is the rank's first."""
+        """Count a subscription; return whether its rank counted as gone until now.
+
+        A rank that was given up may come back by a new link before the end of its old one is seen.
+        """
+        gone = rank not in self._heard
         self._heard[rank] = now
         self._listening[rank] = self._listening.get(rank, 0) + 1
-        return self._listening[rank] == 1
+        return gone
 
     def unsubscribed(self, rank: int) -> bool:
         """Count a subscription's end; return whether it was the rank's last."""

@@ -50,6 +50,16 @@ def test_a_replica_that_came_back_before_its_old_end_was_seen_stays() -> None:
     assert who.unsubscribed(1)
 
 
+def test_who_was_given_up_is_back_by_a_new_link_beside_its_old_one() -> None:
+    who = HeartbeatTable(peer_timeout=3.0)
+    assert who.subscribed(1, 0.0)
+    assert who.drop_silent(3.0) == [1]
+    assert who.subscribed(1, 4.0)
+    assert not who.heard_from(1, 4.1)
+    assert not who.unsubscribed(1)  # the old link's end
+    assert who.drop_silent(7.0) == []
+
+
 def test_the_first_publication_is_due_soon() -> None:
     assert PublishSchedule(1.0, interval=0.5, idle=4.0).due == 1.5
 
