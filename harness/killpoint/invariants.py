@@ -209,6 +209,13 @@ _OURS: tuple[Invariant, ...] = (
         {"cases": 5, "told": 3, "messages": 200},
     ),
     Invariant(
+        "M1",
+        "What many parties see of a queue at once could have been: its history is one of the"
+        " specification's, however sends, receives, deadlines and deaths overlap.",
+        _TIMED,
+        {"cases": 2, "messages": 300, "overlapping pairs": 300},
+    ),
+    Invariant(
         "G1",
         "Each (sender, receiver) pair has its own order, first in, first out; broadcasts are seen"
         " once by every rank, in order; gathers come in rank order.",
@@ -243,6 +250,13 @@ _OURS: tuple[Invariant, ...] = (
         "Nothing in a group depends on the wall clock; hosts may be IPv4 or IPv6.",
         _GROUP,
         {"cases": 3, "jumps": 4},
+    ),
+    Invariant(
+        "M2",
+        "What many ranks see of a group at once could have been: its history is one of the"
+        " specification's, however sends, receives, deadlines and collective calls overlap.",
+        ("group", "deadlines"),
+        {"cases": 1, "messages": 100, "overlapping pairs": 200},
     ),
     Invariant(
         "W1",

@@ -16,8 +16,12 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-import mutant_table
-from mutant_table import Edit, Mutant
+from mutant_table import MUTANTS, Edit, Mutant
+from planted import PLANTED
+from planted.bug import PlantedBug
+
+BROKEN: dict[str, Mutant | PlantedBug] = {each.name: each for each in (*MUTANTS, *PLANTED)}
+"""Every broken reference, by name."""
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -42,7 +46,7 @@ def mutate(source: str, edits: list[Edit]) -> str:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    def __init__(self, mutant: Mutant) -> None:
+    def __init__(self, mutant: Mutant | PlantedBug) -> None:
         self._edits: dict[str, list[Edit]] = {}
         for edit in mutant.edits:
             module = "refengine." + edit.file.removesuffix(".py").replace("/", ".")
@@ -61,8 +65,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def break_here(name: str) -> None:
     """Make this interpreter, which has not imported the reference yet, have the mutant's source."""
-    mutant = next(mutant for mutant in mutant_table.MUTANTS if mutant.name == name)
-    sys.meta_path.insert(0, _Finder(mutant))
+    sys.meta_path.insert(0, _Finder(BROKEN[name]))
 
 
 def _break_what_it_starts(name: str) -> None:
@@ -72,7 +75,7 @@ def _break_what_it_starts(name: str) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, places))
 
 
-def factory(mutant: Mutant) -> Callable[[], Any]:
+def factory(mutant: Mutant | PlantedBug) -> Callable[[], Any]:
     """What makes the target, in a process that has not imported the reference yet."""
 
     def make() -> Any:
@@ -92,7 +95,6 @@ def factory(mutant: Mutant) -> Callable[[], Any]:
 
 
 def __getattr__(name: str) -> Callable[[], Any]:
-    for mutant in mutant_table.MUTANTS:
-        if mutant.name == name:
-            return factory(mutant)
-    raise AttributeError(name)
+    if name not in BROKEN:
+        raise AttributeError(name)
+    return factory(BROKEN[name])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
@@ -9,6 +11,9 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from killpoint.scenario import Scenario
 from killpoint.search.case_run import CaseRun, Violated
+
+_SHRUNK_FOR = 15.0
+"""Seconds for which a violated scenario is shrunk; ten times as long under ``--full``."""
 
 
 def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], examples: int) -> None:
@@ -20,6 +25,8 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
         Violated: the smallest violating scenario found has been recorded in the outcome.
     """
     case_run.keeps_latest = True
+    longest = _SHRUNK_FOR * (10 if case_run.full else 1)
+    first = 0.0
     known = DirectoryBasedExampleDatabase(case_run.examples) if case_run.examples else None
 
     @settings(  # above the seed, which would take the database away again
@@ -39,7 +46,14 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
     @seeded(case_run.seed)
     @given(scenarios)
     def attempt(scenario: Scenario) -> None:
-        case_run.play(scenario)
+        nonlocal first
+        if first and time.monotonic() > first + longest:
+            return  # nothing smaller is looked for any more
+        try:
+            case_run.play(scenario)
+        except Violated:
+            first = first or time.monotonic()
+            raise
 
     try:
         attempt()

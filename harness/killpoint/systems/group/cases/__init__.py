@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from killpoint.case import Case
-from killpoint.systems.group.cases import operations
+from killpoint.systems.group.cases import generated, operations
 
-CASES: tuple[Case, ...] = (*operations.CASES,)
+CASES: tuple[Case, ...] = (*operations.CASES, *generated.CASES)

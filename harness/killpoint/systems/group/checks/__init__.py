@@ -10,7 +10,7 @@ from killpoint.checkers.finding import Checker, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.group.checks import barriers, deaths, delivery, growth
+from killpoint.systems.group.checks import barriers, deaths, delivery, growth, histories
 from killpoint.systems.group.checks.interruptions import group_unharmed
 from killpoint.systems.group.record import ENDS
 from killpoint.verdict import Violation
@@ -25,6 +25,7 @@ class GroupChecks(Checks):
         "G3": barriers.check_g3_barriers,
         "G4": deaths.check_g4_deaths,
         "G5": delivery.check_g5_clock,
+        "M2": histories.check_m2_group_history,
     }
     call_ends = tuple(ENDS.values())
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from killpoint.checkers.error_names_rank import names_one_of
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
+from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Fault, Scenario
@@ -13,6 +14,9 @@ from killpoint.systems.group.checks.barriers import broken_barriers
 from killpoint.systems.group.model import Lane
 from killpoint.systems.group.record import Call, Stream, calls, streams
 from killpoint.verdict import Kind, Violation
+
+PROMPT = 100_000_000
+"""ns within which an object that was sent comes to a rank that receives."""
 
 
 def check_g1_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -138,11 +142,19 @@ def _why_not(
     waiting = next((sent for sent in stream.sent if sent.seq == due), None)
     if waiting is None and _has_left(history, stream.source, call):
         return None  # it had all there was, and was to be told that no more comes
-    if call.outcome == "timeout" and (waiting is None or waiting.began.t > call.ended.t):
-        return None  # nobody had sent anything: it was to run out
+    if call.outcome == "timeout" and not (waiting and _long_since(history, waiting, call.ended)):
+        return None  # nothing had been sent, or just now: it was to run out
     what = f"object {due} was sent" if waiting else "nothing was wrong"
     cause = f"{call.words()} ended with {call.outcome} although {what}: {call.error}"
     return _says(history, stream, call, "lost", cause)
+
+
+def _long_since(history: History, waiting: Call, ended: Event) -> bool:
+    """Return whether an object had been sent for so long that a receive had to get it."""
+    if waiting.ended is None:
+        return waiting.began.t <= ended.t
+    allowed = PROMPT + history.allowance(waiting.ended.t, ended.t)
+    return ended.t - waiting.ended.t > allowed
 
 
 def _has_left(history: History, source: str, call: Call) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
 from killpoint.history.event import Event
 from killpoint.history.record import History
@@ -12,7 +14,8 @@ from killpoint.verdict import Violation
 
 _EARLY = 0.001
 """Seconds, the resolution of poll(2): an earlier return by less cannot be told from rounding."""
-_PROMPT = 100_000_000
+PROMPT = 100_000_000
+"""ns within which a party that waits hears of what it waits for."""
 _MOVING = 0.9
 """Seconds more for a call that came back with its message: copying it is no waiting."""
 
@@ -20,17 +23,14 @@ _MOVING = 0.9
 def check_q9_deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q9: a timeout is neither early nor late; a cancel wakes within 100 ms."""
     found = hangs(history, "send", "receive", "ready")
-    waits = 0
-    for role, event, timeout in _timed_calls(scenario, history):
-        waits += event.text("outcome") == "timeout"
-        violation = _judge_wait(history, role, event, timeout)
-        if violation and not found:
-            found = [violation]
+    calls = _timed_calls(scenario, history)
+    waits = sum(event.text("outcome") == "timeout" for _, event, _ in calls)
+    found = found or list(late_or_early(scenario, history))[:1]
     for event in history.of("cancel"):
         ended = next(
             (e for e in history.of("got", "sent", role=event.role) if e.t >= event.t), None
         )
-        allowed = _PROMPT + history.allowance(event.t, event.t + 2 * _PROMPT)
+        allowed = PROMPT + history.allowance(event.t, event.t + 2 * PROMPT)
         if found:
             break
         if ended is not None and ended.text("outcome") == "ok":
@@ -51,6 +51,14 @@ def check_q9_deadlines(scenario: Scenario, history: History, _ledger: Ledger) ->
     if not found and not waits:
         raise Inconclusive("no call ran into its deadline and none was cancelled")
     return Finding(found[:1], {"waits": waits})
+
+
+def late_or_early(scenario: Scenario, history: History) -> Iterator[Violation]:
+    """Yield each call that ended after its deadline, or ran into it too early."""
+    for role, event, timeout in _timed_calls(scenario, history):
+        violation = _judge_wait(history, role, event, timeout)
+        if violation is not None:
+            yield violation
 
 
 def _returned(history: History, ended: Event) -> int:
@@ -119,7 +127,7 @@ def check_q8_wakeups(scenario: Scenario, history: History, _ledger: Ledger) -> F
                 continue
             wakes.add((reader, first.get(message.seq, message.seq)))
             took = call.ended.t - message.ended.t
-            if took > _PROMPT + history.allowance(message.ended.t, call.ended.t) and not found:
+            if took > PROMPT + history.allowance(message.ended.t, call.ended.t) and not found:
                 cause = (
                     f"{reader}, idle, woke for message {call.seq} only {took / 1e6:.0f} ms"
                     " after its publication; the limit is 100 ms"
@@ -160,7 +168,7 @@ def _slept_through(history: History, reader: str) -> list[Violation]:
 def _should_have_woken(history: History, message: Sent, call: Got) -> bool:
     if not message.ok or message.ended is None or call.ended is None:
         return False
-    allowed = _PROMPT + history.allowance(message.ended.t, call.ended.t)
+    allowed = PROMPT + history.allowance(message.ended.t, call.ended.t)
     return message.began.t >= call.began.t and call.ended.t - message.ended.t > allowed
 
 

@@ -1,4 +1,4 @@
-"""What a semantic mutant is: a bug that an engineer made elsewhere, planted in the reference."""
+"""A planted bug: a mistake that engineers made elsewhere, made in the reference on purpose."""
 
 from __future__ import annotations
 

@@ -1,0 +1,25 @@
+"""Histories of many ranks at once, against the specification of a process group (M2).
+
+Each pair of ranks has a lane of its own, each source's broadcasts one to every rank; gathers and
+barriers are numbered at each rank. A receive that ran out of time took nothing, and may do so only
+while nothing was due in its lane.
+"""
+
+from __future__ import annotations
+
+from killpoint.checkers.finding import Finding, deaths
+from killpoint.checkers.overlap import overlap, span
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.systems.group.checks.delivery import arrivals, undisturbed
+from killpoint.systems.group.record import calls, streams
+
+
+def check_m2_group_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """M2: what the ranks saw of the group could have been."""
+    made = calls(history)
+    found = undisturbed(scenario, history, deaths(history))
+    counts = overlap(span(call.began, call.ended) for call in made)
+    lanes = len(streams(scenario, made))
+    return Finding(found[:1], {"messages": arrivals(history), **counts, "lanes": lanes})
