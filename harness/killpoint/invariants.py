@@ -333,6 +333,13 @@ _OURS: tuple[Invariant, ...] = (
         {"cases": 4, "next pools": 4},
     ),
     Invariant(
+        "M3",
+        "What an executor sees of a pool with many calls under way could have been: its history is"
+        " one of the specification's, however calls, futures and deadlines overlap.",
+        _POOL,
+        {"cases": 1, "replies": 100, "operations": 150},
+    ),
+    Invariant(
         "K1",
         "Every dtype, shape (zero-size, without dimensions, 14 dimensions), layout and None"
         " arrives bit-equal, in order.",

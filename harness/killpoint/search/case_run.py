@@ -360,11 +360,13 @@ class CaseRun:
     def _once_more(self, judged: Judged, held: list[Play]) -> Judged:
         """Play a scenario again alone if its play was no evidence, and judge that.
 
-        A server's play takes a minute: if it is one of several of a race, the others are evidence.
+        A server's play takes a minute: if it is one of several of a race, the others are evidence;
+        and a part that was gone when its fault was due is gone the next time, too.
         """
         if not (self._confirms and isinstance(self._player, PlaysAlone)):
             return judged
-        if judged.play.scenario.plays > 1 and own_player_of(judged.play.scenario) is not None:
+        gone = any(why.endswith(" was gone") for why in judged.play.unreached)
+        if own_player_of(judged.play.scenario) and (judged.play.scenario.plays > 1 or gone):
             return judged
         if self._said_nothing >= _SAID_NOTHING:
             return judged

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from killpoint.scenario import (
     AnyStep,
     Attach,
+    Close,
     Fault,
     Make,
     Message,
+    MessageKind,
     Pause,
     Ready,
     Receive,
@@ -55,7 +57,8 @@ def programs(draw: st.DrawFn, case: str, seed: int, *, remote: bool, faults: boo
     names = [f"reader-{rank}" for rank in range(readers)]
     steps: list[AnyStep] = [Make(), Attach(), Ready(timeout=10.0), Wait(within=20.0)]
     dead: set[str] = set()
-    asked, unhurried = 0, False
+    asked, unhurried, bad = 0, False, 0
+    many: Message | None = None
     for _ in range(draw(st.integers(1, 40))):
         act = draw(st.sampled_from(_ACTS))
         alive = [name for name in names if name not in dead]
@@ -69,6 +72,21 @@ def programs(draw: st.DrawFn, case: str, seed: int, *, remote: bool, faults: boo
             roles = tuple(draw(st.lists(st.sampled_from(alive), min_size=1, unique=True)))
             count, timeout = draw(st.integers(1, 4)), draw(st.sampled_from((*_SOON, 0.3)))
             steps.append(Receive(count, roles, timeout=timeout, keep_on=True))
+        elif act == "bad" and "writer" not in dead and bad < _BAD:
+            bad += 1
+            asked += 1
+            kind = draw(st.sampled_from(_BAD_KINDS))
+            steps.append(Send([Message(kind)], timeout=_LATE, keep_on=True))
+            unhurried = True
+        elif act == "many" and "writer" not in dead and not many:
+            many = _MANY
+            asked += many.repeat
+            steps.append(Send([many], timeout=_LATE, keep_on=True))
+            unhurried = True
+        elif act == "close" and len(alive) > 1:
+            leaver = draw(st.sampled_from(alive))
+            dead.add(leaver)
+            steps.append(Close((leaver,)))
         elif act == "wait":
             # A send that may take its time needs readers that are yet to be told to receive.
             who = names if unhurried else ["writer", *names]
@@ -84,12 +102,20 @@ def programs(draw: st.DrawFn, case: str, seed: int, *, remote: bool, faults: boo
         asked += 1
     alive = [name for name in names if name not in dead]
     if alive:
-        steps.append(Receive(asked + 1, tuple(alive), timeout=_DRAINED_AFTER))
+        steps += [Receive(asked + 1, tuple(alive), timeout=_DRAINED_AFTER)] * (1 + bad)
     steps.append(Wait(within=_ENDED_WITHIN))
     return Scenario(case, [case.split("/")[0]], steps, shape=shape, seed=seed)
 
 
-_ACTS = ("send", "send", "receive", "receive", "receive", "wait", "pause", "fault")
+_ACTS = (
+    *(["send"] * 6 + ["receive"] * 9 + ["wait"] * 3 + ["pause"] * 3),
+    *("fault", "fault", "fault", "bad", "bad", "many", "close"),
+)
+_BAD: int = 2
+"""Most messages of a program that cannot be encoded, or not decoded."""
+_BAD_KINDS: tuple[MessageKind, ...] = ("unencodable", "undecodable")
+_MANY = Message("array", 20_000, repeat=34)
+"""More arrays of a size than a pool of buffers keeps, and each reader holds them all."""
 
 
 def _messages(chunk_bytes: int) -> st.SearchStrategy[Message]:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from killpoint.case import Case
-from killpoint.systems.pool.cases import deaths, kill_matrix, restart, service, sweeps, terminal
+from killpoint.systems.pool.cases import (
+    deaths,
+    generated,
+    kill_matrix,
+    restart,
+    service,
+    sweeps,
+    terminal,
+)
 
 CASES: tuple[Case, ...] = (
     *service.CASES,
@@ -12,4 +20,5 @@ CASES: tuple[Case, ...] = (
     *restart.CASES,
     *sweeps.CASES,
     *terminal.CASES,
+    *generated.CASES,
 )

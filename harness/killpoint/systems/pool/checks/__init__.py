@@ -10,7 +10,7 @@ from killpoint.checkers.finding import Checker, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.pool.checks import by_invariant, lifecycle, replies
+from killpoint.systems.pool.checks import by_invariant, histories, lifecycle, replies
 from killpoint.verdict import Violation
 
 
@@ -21,6 +21,7 @@ class PoolChecks(Checks):
         "W1": lifecycle.check_w1_lifecycle,
         "W2": replies.check_w2_replies,
         "W8": replies.check_w8_order,
+        "M3": histories.check_m3_pool_history,
         **by_invariant.POOL,
     }
 

@@ -21,6 +21,7 @@ from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.systems.queue.checks.deadlines import PROMPT, late_or_early
+from killpoint.systems.queue.checks.delivery import check_r6_no_aliasing
 from killpoint.systems.queue.record import Got, Sent, got, mismatches, sent, wrong_data
 from killpoint.verdict import Violation
 
@@ -36,6 +37,8 @@ class Facts(msgspec.Struct):
     sends: list[Sent]
     received: dict[str, list[Got]]
     """Receive calls by reader, in the order of their ends."""
+    left: dict[str, int]
+    """Time at which each reader that closed its end began to, ns."""
     deaths: dict[str, int]
     """Time before the first fault of each role that died, ns."""
 
@@ -44,9 +47,9 @@ class Facts(msgspec.Struct):
         """Read the operations off a history."""
         readers = scenario.readers()
         ended = {role: ordered_end(history, role) or 0 for role in deaths(history)}
-        return cls(
-            scenario, history, sent(history), {name: got(history, name) for name in readers}, ended
-        )
+        left = {e.role: e.t for e in history.of("begin") if e.text("op") == "close"}
+        received = {name: got(history, name) for name in readers}
+        return cls(scenario, history, sent(history), received, left, ended)
 
     def spans(self) -> list[tuple[int, int]]:
         """Return the begin and the end of every operation, ns."""
@@ -129,6 +132,9 @@ def _receives_that_took_nothing(facts: Facts) -> Iterator[Violation]:
         for call in calls:
             if call.outcome == "ok":
                 last = call.seq
+            elif call.outcome == "error":
+                due = _due(facts, last)
+                last = due.seq if due is not None else last
             elif call.outcome == "timeout" and call.ended is not None:
                 due = _due(facts, last)
                 if due is not None and _long_since(facts.history, due, call.ended):
@@ -172,7 +178,11 @@ def _sends_that_failed(facts: Facts) -> Iterator[Violation]:
     """A send may time out only while a live reader keeps it from a slot, and fail of a death."""
     for message in facts.sends:
         outcome = message.ended.text("outcome") if message.ended else ""
+        if message.form == "unencodable" and message.ok:
+            yield _unsent(facts, message, "lost", "cannot be encoded, and its send ended well")
         if message.ended is None or message.ok or outcome == "injected":
+            continue
+        if message.form == "unencodable" and outcome == "error":
             continue
         if outcome == "timeout":
             if _had_room(facts, message, message.ended):
@@ -185,18 +195,25 @@ def _sends_that_failed(facts: Facts) -> Iterator[Violation]:
 def _had_room(facts: Facts, message: Sent, ended: Event) -> bool:
     """Return whether a slot had been free for so long that a send had to find it.
 
-    How much is on its way to remote readers is theirs to say, and what becomes of the slots of the
-    dead: then it cannot be told.
+    What becomes of the slots of the dead cannot be told. With remote readers a queue may let fewer
+    messages be under way than it has slots, but one.
     """
-    if facts.scenario.shape.remote or facts.deaths:
+    if facts.deaths:
         return False
+    shape = facts.scenario.shape
     seen = ended.t - PROMPT - facts.history.allowance(message.began.t - PROMPT, ended.t)
     published = sum(m.ok for m in facts.sends if m.seq < message.seq)
-    taken = min(
-        sum(c.outcome == "ok" and c.ended is not None and c.ended.t <= seen for c in calls)
-        for calls in facts.received.values()
-    )
-    return published - taken < facts.scenario.shape.chunks
+    taken = [
+        sum(_took(c) and c.ended is not None and c.ended.t <= seen for c in calls)
+        for reader, calls in facts.received.items()
+        if facts.left.get(reader, ended.t) >= ended.t
+    ]
+    return published - min(taken, default=published) < (1 if shape.remote else shape.chunks)
+
+
+def _took(call: Got) -> bool:
+    """Return whether a receive took a message, though perhaps one that cannot be decoded."""
+    return call.outcome in ("ok", "error")
 
 
 def _unsent(facts: Facts, message: Sent, kind: _Kind, how: str) -> Violation:
@@ -211,11 +228,14 @@ def _receives_that_failed(facts: Facts) -> Iterator[Violation]:
         last = -1
         for call in calls:
             last = call.seq if call.outcome == "ok" else last
+            due = _due(facts, last)
+            if call.outcome == "error" and due is not None and due.form == "undecodable":
+                last = due.seq
+                continue
             if call.outcome in ("ok", "timeout", "injected", "never returned"):
                 continue
             assert call.ended is not None
             said = f"{call.outcome} {call.ended.text('error')}".rstrip()
-            due = _due(facts, last)
             if not (call.outcome in _OF_A_DEATH and _died_before(facts, call.ended, "writer")):
                 cause = f"{reader}'s receive failed, and no party was gone: {said}"
                 yield Violation("lost", cause, evidence(facts.history, [call.began, call.ended]))
@@ -227,6 +247,12 @@ def _receives_that_failed(facts: Facts) -> Iterator[Violation]:
 
 def _died_before(facts: Facts, event: Event, roles: str) -> bool:
     return any(t <= event.t for role, t in facts.deaths.items() if role.startswith(roles))
+
+
+def _held(facts: Facts) -> Iterator[Violation]:
+    """What a reader holds stays as it came."""
+    if next(facts.history.of("recheck"), None) is not None:
+        yield from check_r6_no_aliasing(facts.scenario, facts.history, Ledger()).violations
 
 
 def _deadlines(facts: Facts) -> Iterator[Violation]:
@@ -241,5 +267,6 @@ _RULES: tuple[Callable[[Facts], Iterator[Violation]], ...] = (
     _receives_that_failed,
     _sends_that_failed,
     _receives_that_took_nothing,
+    _held,
     _deadlines,
 )

@@ -128,7 +128,7 @@ _NAMED_OTHERWISE = frozenset(
 )
 """Cells that named plays of another name cover."""
 
-_BACK_WITHIN, _FOR_EVER, _ORPHANS_FOR, _STOPPED_FOR = 60.0, 25.0, 15.0, 20.0
+_BACK_WITHIN, _FOR_EVER, _ORPHANS_FOR, _STOPPED_FOR = 30.0, 25.0, 15.0, 20.0
 _LEFT_WITHIN = 12.0
 """Seconds to wait for the end of a server with a stopped part, which is not judged."""
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]

@@ -52,7 +52,7 @@ PATHS = (
     Path("worker-shutdown", "worker", "shuts down", ends=True),
 )
 _ALONG = {1: ("first", 0.0), 2: ("middle", 0.5), 3: ("last", 1.0)}
-_BACK_WITHIN = 60.0
+_BACK_WITHIN = 30.0
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
 
 

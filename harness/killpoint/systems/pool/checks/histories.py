@@ -1,0 +1,128 @@
+"""Histories of many calls at once, against the specification of a worker pool (M3).
+
+Every call that is accepted reaches every worker once, in the order of the calls. A call or future
+that ended well has the reply of each rank that was asked, made for this call; one that ran out of
+time has none, and what the workers reply later is nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import cast
+
+from killpoint.checkers.finding import Finding, deaths, evidence, hangs
+from killpoint.checkers.overlap import overlap, span
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.systems.pool.checks.replies import stale
+from killpoint.systems.pool.record import Act, Life, lives
+from killpoint.verdict import Violation
+
+_RAISES = ("raise_error", "unpicklable")
+"""Methods of which a call ends with the worker's own error."""
+_TAKES = 500_000_000
+"""ns that a call to workers which go on takes at most, before what the machine took."""
+_LATE = 100_000_000
+_EARLY = 1_000_000
+
+
+def check_m3_pool_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """M3: what the executor saw of the pool could have been."""
+    del scenario
+    found = hangs(history)
+    acts: list[Act] = []
+    replies = 0
+    for life in lives(history):
+        acts += [act for act in life.acts if act.op != "pool-stop"]
+        replies += sum(len(act.replies) for act in life.served() if act.ok)
+        for rule in _RULES:
+            found = found or list(rule(history, life))[:1]
+    return Finding(found[:1], {"replies": replies, **overlap(_open(acts))})
+
+
+def _open(acts: list[Act]) -> Iterator[tuple[int, int]]:
+    """Yield the time for which each call was open: a future from its submission to its result."""
+    begun = {act.n: act.began for act in acts if act.op == "submit"}
+    for act in acts:
+        if act.op != "submit":
+            yield span(begun.get(act.n, act.began), act.ended)
+
+
+def _each_its_own(history: History, life: Life) -> Iterator[Violation]:
+    """A call's replies are those made for it, one of each rank that was asked, in rank order."""
+    yield from stale(history, life)
+
+
+def _content(history: History, life: Life) -> Iterator[Violation]:
+    """A reply arrives as its worker made it."""
+    expected = {a.n: a.began.text("digest") for a in life.acts if a.op in ("call", "submit")}
+    for act in life.served():
+        found = cast("list[list[object]]", act.ended.data.get("replies") or []) if act.ended else []
+        if act.ok and any(each[2] != expected.get(act.n) for each in found):
+            cause = f"{act.words()} was given a reply that differs from what the worker made"
+            yield Violation("wrong-data", cause, evidence(history, act.events()))
+
+
+def _ends(history: History, life: Life) -> Iterator[Violation]:
+    """A call fails by its worker's own error, its deadline, or a death, and of nothing else."""
+    methods = {a.n: a.method for a in life.acts if a.op in ("call", "submit")}
+    for act in life.served():
+        raises = act.op != "health" and methods.get(act.n) in _RAISES
+        if act.ended is None or act.outcome == "timeout" or deaths(history):
+            continue
+        if raises and act.ok:
+            cause = f"{act.words()} ended well, and its workers had raised"
+            yield Violation("no-error", cause, evidence(history, act.events()))
+        elif not act.ok and not (raises and act.outcome == "failed"):
+            cause = f"{act.words()} ended with {act.outcome}, and no worker was gone: {act.error}"
+            yield Violation("lost", cause, evidence(history, act.events()))
+
+
+def _deadlines(history: History, life: Life) -> Iterator[Violation]:
+    """A call runs out of its own time, neither early nor late, and only if a worker stood still."""
+    asked = {a.n: a for a in life.acts if a.op == "submit"}
+    for act in life.served():
+        if act.ended is None or act.outcome != "timeout" or act.timeout is None:
+            continue
+        took = int(act.seconds * 1e9)
+        due = int(act.timeout * 1e9)
+        allowed = _LATE + history.allowance(act.began.t, act.ended.t)
+        if took < due - _EARLY or took > due + allowed:
+            when = "too early" if took < due else "too late"
+            cause = f"{act.words()} with timeout {act.timeout:g} s gave up after {took / 1e9:.3f} s"
+            yield Violation("late", f"{cause}: {when}", evidence(history, act.events()))
+        began = asked.get(act.n, act).began.t
+        if _moved_on(history, began, act.ended.t):
+            cause = f"{act.words()} ran out of time, and every worker had gone on for long enough"
+            yield Violation("starved", cause, evidence(history, act.events()))
+
+
+def _moved_on(history: History, since: int, until: int) -> bool:
+    """Return whether no worker was stopped for as long as a call takes before this time."""
+    last = max((e.t for e in history.of("fault") if e.t <= until), default=since)
+    stopped = [e for e in history.of("fault") if e.t <= until]
+    if stopped and stopped[-1].text("fault") in ("stop", "hold"):
+        return False
+    begun = max(since, last)
+    return until - begun > _TAKES + history.allowance(begun, until)
+
+
+def _in_turn(history: History, life: Life) -> Iterator[Violation]:
+    """Futures are done in the order in which they were submitted."""
+    submitted = [act.n for act in life.acts if act.op == "submit" and act.ok]
+    for act in life.acts:
+        done = cast("list[int]", act.ended.data.get("done") or []) if act.ended else []
+        if act.op == "result" and done != submitted[: len(done)]:
+            cause = f"the futures of calls {done} were done, and {submitted} had been submitted"
+            cause += " in this order"
+            yield Violation("reordered", cause, evidence(history, act.events()))
+
+
+_RULES: tuple[Callable[[History, Life], Iterator[Violation]], ...] = (
+    _each_its_own,
+    _content,
+    _ends,
+    _deadlines,
+    _in_turn,
+)

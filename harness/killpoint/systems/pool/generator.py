@@ -1,0 +1,98 @@
+"""Programs for the executor of a pool, drawn by Hypothesis (M3).
+
+Calls and futures with deadlines that cross are under way while a worker stands still for a while;
+workers raise; some calls have one rank's reply alone. Pools of one and of three workers are drawn,
+too.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from killpoint.scenario import (
+    AnyStep,
+    Call,
+    Fault,
+    Health,
+    Pause,
+    PoolStart,
+    PoolStop,
+    Results,
+    Scenario,
+    Submit,
+    Wait,
+)
+from killpoint.systems.pool.steps import Method
+from killpoint.targets.shapes import PoolShape
+
+_WORKERS = (1, 2, 3)
+_SOON = (0.03, 0.1)
+"""Seconds that a call to a worker that stands still runs into."""
+_LATE = 8.0
+"""Seconds within which every call ends that workers go on with."""
+_METHODS: tuple[Method, ...] = ("echo", "echo", "echo", "flood", "raise_error", "unpicklable")
+_SIZES = (0, 1, 64, 70_000)
+"""Bytes of a reply; a chunk has 64 KiB."""
+_ACTS = (*["call"] * 4, *["submit"] * 4, *["results"] * 3, "stop", "continue", "health", "pause")
+_ENDED_WITHIN = 60.0
+
+
+@st.composite
+def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
+    """A program of calls and futures; then every future is asked for its result."""
+    shape = PoolShape(
+        workers=draw(st.sampled_from(_WORKERS)),
+        start="fork",
+        in_flight=draw(st.integers(1, 4)),
+        output_thread=draw(st.booleans()),
+        grace=0.3,
+    )
+    steps: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
+    outstanding = 0
+    standing, asked = "", False
+    """The worker that stands still, and whether anything was asked meanwhile: a submission has no
+    deadline, and may have to wait for that."""
+    for _ in range(draw(st.integers(1, 24))):
+        act = draw(st.sampled_from(_ACTS))
+        timeout = draw(st.sampled_from(_SOON)) if standing else _LATE
+        if act == "call":
+            steps.append(_call(draw, shape, timeout))
+        elif act == "submit" and outstanding < shape.in_flight and not (standing and asked):
+            outstanding += 1
+            method, size, rank = _asked(draw, shape)
+            steps.append(Submit(method, size=size, rank=rank))
+        elif act == "results" and outstanding:
+            count = draw(st.integers(1, outstanding))
+            outstanding -= count
+            newest = draw(st.booleans())
+            steps.append(Results(count, timeout=timeout, newest_first=newest))
+        elif act == "stop" and not standing:
+            standing, asked = f"worker-{draw(st.integers(0, shape.workers - 1))}", False
+            steps += [Wait(within=_ENDED_WITHIN), Fault("stop", standing)]
+        elif act == "continue" and standing:
+            steps += [Wait(within=_ENDED_WITHIN), Fault("continue", standing)]
+            standing = ""
+        elif act == "health" and not standing:
+            steps.append(Health(timeout=10.0))
+        elif act == "pause":
+            steps.append(Pause(0.02))
+        asked = asked or act in ("call", "submit", "results")
+    if standing:
+        steps += [Wait(within=_ENDED_WITHIN), Fault("continue", standing)]
+    steps.append(Call(timeout=_LATE, keep_on=True))
+    if outstanding:
+        steps.append(Results(timeout=_LATE))
+    steps += [Wait(within=_ENDED_WITHIN), PoolStop(), Wait(within=20.0)]
+    return Scenario(case, [case.split("/")[0]], steps, pool=shape, seed=seed)
+
+
+def _call(draw: st.DrawFn, shape: PoolShape, timeout: float) -> Call:
+    method, size, rank = _asked(draw, shape)
+    times = draw(st.sampled_from((1, 1, 2)))
+    return Call(method, times=times, size=size, rank=rank, timeout=timeout, keep_on=True)
+
+
+def _asked(draw: st.DrawFn, shape: PoolShape) -> tuple[Method, int, int | None]:
+    """Draw a method, the size of its replies, and the rank that replies alone, if any."""
+    ranks = st.one_of(st.none(), st.none(), st.integers(0, shape.workers - 1))
+    return draw(st.sampled_from(_METHODS)), draw(st.sampled_from(_SIZES)), draw(ranks)
