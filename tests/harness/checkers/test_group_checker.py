@@ -57,10 +57,18 @@ def test_other_bytes_than_were_sent_are_wrong_data() -> None:
 
 
 def test_a_receive_that_fails_while_something_lies_there_has_lost_it() -> None:
-    tape = GroupTape().posts(0, 1, 0).misses(1, 0, "timeout")
-    assert group_convicted("G1", tape).kind == "lost"
+    tape = GroupTape().posts(0, 1, 0)
+    tape.later(150)
+    assert group_convicted("G1", tape.misses(1, 0, "timeout")).kind == "lost"
     tape = GroupTape().misses(1, 0, "error").posts(0, 1, 0).takes(1, 0, 0)
     assert group_convicted("G1", tape).kind == "lost"
+
+
+def test_a_receive_that_runs_out_as_something_comes_is_right() -> None:
+    tape = GroupTape().posts(0, 1, 0)
+    tape.later(50)
+    tape.misses(1, 0, "timeout").takes(1, 0, 0)
+    assert group_judged("G1", tape).violations == []
 
 
 def test_a_receive_that_runs_out_before_anything_was_sent_is_right() -> None:
@@ -96,6 +104,7 @@ def test_a_clock_that_was_to_jump_and_did_not_is_inconclusive() -> None:
 def test_what_is_lost_after_a_jump_is_a_violation() -> None:
     tape = GroupTape().posts(0, 1, 0).tell("rank-0", "jumped", s=-7200.0)
     assert isinstance(tape, GroupTape)
+    tape.later(150)
     tape.misses(1, 0, "timeout")
     jump = Fault("jump-clock", "rank-0", hours=-2.0)
     assert group_convicted("G5", tape, jump).kind == "lost"

@@ -7,7 +7,7 @@ while nothing was due in its lane.
 
 from __future__ import annotations
 
-from killpoint.checkers.finding import Finding, deaths
+from killpoint.checkers.finding import Finding, Inconclusive, deaths
 from killpoint.checkers.overlap import overlap, span
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -20,6 +20,8 @@ def check_m2_group_history(scenario: Scenario, history: History, _ledger: Ledger
     """M2: what the ranks saw of the group could have been."""
     made = calls(history)
     found = undisturbed(scenario, history, deaths(history))
+    if not found and not made:
+        raise Inconclusive("no rank made a call")
     counts = overlap(span(call.began, call.ended) for call in made)
     lanes = len(streams(scenario, made))
     return Finding(found[:1], {"messages": arrivals(history), **counts, "lanes": lanes})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from killpoint.checkers.finding import Finding, deaths, evidence, hangs
+from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs
 from killpoint.checkers.overlap import overlap, span
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -38,6 +38,8 @@ def check_m3_pool_history(scenario: Scenario, history: History, _ledger: Ledger)
         replies += sum(len(act.replies) for act in life.served() if act.ok)
         for rule in _RULES:
             found = found or list(rule(history, life))[:1]
+    if not found and not acts:
+        raise Inconclusive("nothing was asked of a pool")
     return Finding(found[:1], {"replies": replies, **overlap(_open(acts))})
 
 
@@ -59,7 +61,8 @@ def _content(history: History, life: Life) -> Iterator[Violation]:
     expected = {a.n: a.began.text("digest") for a in life.acts if a.op in ("call", "submit")}
     for act in life.served():
         found = cast("list[list[object]]", act.ended.data.get("replies") or []) if act.ended else []
-        if act.ok and any(each[2] != expected.get(act.n) for each in found):
+        due = expected.get(act.n)
+        if act.ok and due and any(each[2] != due for each in found):
             cause = f"{act.words()} was given a reply that differs from what the worker made"
             yield Violation("wrong-data", cause, evidence(history, act.events()))
 
