@@ -42,6 +42,26 @@ DELIVERY: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
+        "m1_again_after_a_timeout",
+        "M1/generated",
+        ("duplicate",),
+        (
+            Edit(
+                "queue/reader.py",
+                "            given, self._undelivered = self._undelivered, None\n",
+                '            late, self._late = getattr(self, "_late", False), False\n'
+                "            given, self._undelivered = self._undelivered, self._undelivered if "
+                "late else None\n",
+            ),
+            Edit(
+                "queue/reader.py",
+                "                self._undelivered = given  # nobody got it: the next call gives "
+                "it\n",
+                "                self._undelivered = given\n            self._late = True\n",
+            ),
+        ),
+    ),
+    Mutant(
         "q2_timeout_consumes_the_marker",
         "Q2/late-overflow-payload",
         ("lost", "reordered"),

@@ -58,4 +58,21 @@ GROUP: tuple[Mutant, ...] = (
         '            return PeerSilent(f"rank {self.rank}", self.how.seconds, waiting_for)\n',
         '            return PeerSilent("somebody", self.how.seconds, "something")\n',
     ),
+    one(
+        "m2_a_receive_that_ran_out_loses_what_comes_next",
+        "M2/generated",
+        "lost",
+        "group/inbox.py",
+        "        context.wait(inbox.any, lambda: context.member.without(src, what), "
+        "timeout, what)\n",
+        '        if getattr(inbox, "owed", 0) and inbox.bodies:\n'
+        "            inbox.owed -= 1\n"
+        "            inbox.drop()\n"
+        "        try:\n"
+        "            context.wait(inbox.any, lambda: context.member.without(src, what), "
+        "timeout, what)\n"
+        "        except TimeoutError:\n"
+        '            inbox.owed = getattr(inbox, "owed", 0) + 1\n'
+        "            raise\n",
+    ),
 )

@@ -31,6 +31,24 @@ POOL: tuple[Mutant, ...] = (
             ),
         ),
     ),
+    Mutant(
+        "m3_whatever_reply_comes",
+        "M3/generated",
+        ("wrong-data", "duplicate"),
+        (
+            Edit(
+                "executor/rpc.py",
+                "            while got != number:\n"
+                "                got, well, value = self._read(rank, left())\n",
+                "",
+            ),
+            Edit(
+                "executor/rpc.py",
+                "        if in_turn and self._last_call != self._last_reply:\n",
+                "        if False:\n",
+            ),
+        ),
+    ),
     one(
         "w3_a_worker_may_end_unseen",
         "W3/callback-without-a-call",

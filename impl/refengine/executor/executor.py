@@ -253,20 +253,24 @@ class Pool:
                 queue.close(_CLOSE_WITHIN)
 
 
-class _RankCounter:
-    """Counts the ranks that have named each request."""
+class _RankVotes:
+    """Votes of the ranks on each request. An id may be used again before all have voted on it."""
 
     def __init__(self, ranks: int) -> None:
         self._ranks = ranks
-        self._counts: Counter[str] = Counter()
+        self._votes: dict[str, Counter[int]] = {}
 
     def record(self, named: Iterable[Iterable[str] | None]) -> set[str]:
-        """Add the names of each rank in this step; return, once each, those that all have named."""
-        for names in named:
-            self._counts.update(names or ())
-        complete = {name for name, count in self._counts.items() if count >= self._ranks}
+        """Add the names of each rank, in rank order; return, once each, those that all named."""
+        for rank, names in enumerate(named):
+            for name in names or ():
+                self._votes.setdefault(name, Counter())[rank] += 1
+        complete = {name for name, votes in self._votes.items() if len(votes) == self._ranks}
         for name in complete:
-            del self._counts[name]
+            left = self._votes[name] - Counter(range(self._ranks))
+            self._votes[name] = left
+            if not left:
+                del self._votes[name]
         return complete
 
 
@@ -274,18 +278,22 @@ class KVTransferAggregator:
     """Makes one result of every rank's: the output rank's, with all ranks' finished transfers.
 
     A transfer is finished when every rank has reported it, in whichever step each does. A result
-    may have `finished_sending` and `finished_receiving`, sets of request ids.
+    may have `finished_sending` and `finished_receiving`, sets of request ids. What is finished in a
+    step without a result of the output rank is told with the next one.
     """
 
     def __init__(self, world_size: int, output_rank: int) -> None:
         self._output_rank = output_rank
-        self._sent, self._received = _RankCounter(world_size), _RankCounter(world_size)
+        self._sent, self._received = _RankVotes(world_size), _RankVotes(world_size)
+        self._untold: tuple[set[str], set[str]] = (set(), set())
 
     def combine(self, results: Sequence[Any]) -> Any:
         """Combine the results of one step, in rank order; to be called once for each step."""
         output = results[self._output_rank]
-        sent = self._sent.record(getattr(r, "finished_sending", None) for r in results)
-        received = self._received.record(getattr(r, "finished_receiving", None) for r in results)
+        sent, received = self._untold
+        sent |= self._sent.record(getattr(r, "finished_sending", None) for r in results)
+        received |= self._received.record(getattr(r, "finished_receiving", None) for r in results)
         if output is not None:
             output.finished_sending, output.finished_receiving = sent, received
+            self._untold = (set(), set())
         return output
