@@ -209,7 +209,7 @@ _OURS: tuple[Invariant, ...] = (
         {"cases": 5, "told": 3, "messages": 200},
     ),
     Invariant(
-        "M1",
+        "H1",
         "What many parties see of a queue at once could have been: its history is one of the"
         " specification's, however sends, receives, deadlines and deaths overlap.",
         _TIMED,
@@ -252,7 +252,7 @@ _OURS: tuple[Invariant, ...] = (
         {"cases": 3, "jumps": 4},
     ),
     Invariant(
-        "M2",
+        "H2",
         "What many ranks see of a group at once could have been: its history is one of the"
         " specification's, however sends, receives, deadlines and collective calls overlap.",
         ("group", "deadlines"),
@@ -333,7 +333,7 @@ _OURS: tuple[Invariant, ...] = (
         {"cases": 4, "next pools": 4},
     ),
     Invariant(
-        "M3",
+        "H3",
         "What an executor sees of a pool with many calls under way could have been: its history is"
         " one of the specification's, however calls, futures and deadlines overlap.",
         _POOL,

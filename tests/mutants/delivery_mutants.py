@@ -42,8 +42,8 @@ DELIVERY: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
-        "m1_again_after_a_timeout",
-        "M1/generated",
+        "h1_again_after_a_timeout",
+        "H1/generated",
         ("duplicate",),
         (
             Edit(

@@ -59,8 +59,8 @@ GROUP: tuple[Mutant, ...] = (
         '            return PeerSilent("somebody", self.how.seconds, "something")\n',
     ),
     one(
-        "m2_a_receive_that_ran_out_loses_what_comes_next",
-        "M2/generated",
+        "h2_a_receive_that_ran_out_loses_what_comes_next",
+        "H2/generated",
         "lost",
         "group/inbox.py",
         "        context.wait(inbox.any, lambda: context.member.without(src, what), "

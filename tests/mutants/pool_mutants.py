@@ -32,9 +32,9 @@ POOL: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
-        "m3_whatever_reply_comes",
-        "M3/generated",
-        ("wrong-data", "duplicate"),
+        "h3_whatever_reply_comes",
+        "H3/generated",
+        ("wrong-data", "duplicate", "lost"),
         (
             Edit(
                 "executor/rpc.py",

@@ -1,4 +1,4 @@
-"""Judges of histories of many parties at once: of a queue (M1), a group (M2) and a pool (M3)."""
+"""Judges of histories of many parties at once: of a queue (H1), a group (H2) and a pool (H3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _two_sent() -> Tape:
 
 
 def test_a_life_that_could_have_been_is_counted() -> None:
-    found = judged("M1", _two_sent().gets(0).fails("timeout", after=0.02, timeout=0.02).gets(1))
+    found = judged("H1", _two_sent().gets(0).fails("timeout", after=0.02, timeout=0.02).gets(1))
     assert found.violations == []
     assert found.counts["messages"] == 2
     assert found.counts["operations"] == 5
@@ -47,67 +47,67 @@ def test_a_life_that_could_have_been_is_counted() -> None:
     ids=lambda each: each.replace(" ", "-")[:24] if isinstance(each, str) else "",
 )
 def test_what_could_not_have_been_is_told(tape: Tape, kind: str, words: str) -> None:
-    found = convicted("M1", tape)
+    found = convicted("H1", tape)
     assert found.kind == kind
     assert words in found.cause
 
 
 def test_a_message_cannot_come_before_it_is_sent() -> None:
     tape = Tape().waits().tell("reader-0", "got", outcome="ok", seq=0, digest="d0", s=0.001)
-    found = convicted("M1", tape.sent(0))
+    found = convicted("H1", tape.sent(0))
     assert found.kind == "wrong-data"
     assert found.cause == "reader-0 had received message 0 before its send began"
 
 
 def test_a_receive_may_time_out_until_a_message_has_been_there_for_a_while() -> None:
     soon = Tape().waits(timeout=0.2).sent(0).later(90).ends("timeout", s=0.2)
-    assert judged("M1", soon).violations == []
+    assert judged("H1", soon).violations == []
     late = Tape().sent(0).later(150).fails("timeout", after=0.0, timeout=0.0)
-    found = convicted("M1", late)
+    found = convicted("H1", late)
     assert found.kind == "starved"
     assert "took nothing, though message 0 had been published" in found.cause
 
 
 def test_a_send_may_time_out_while_no_slot_is_free() -> None:
     full = _two_sent().sent(2, "timeout", s=0.4)  # there are two slots
-    assert judged("M1", full).violations == []
+    assert judged("H1", full).violations == []
     free = _two_sent().gets(0).later(150).sent(2, "timeout", s=0.0)
-    found = convicted("M1", free)
+    found = convicted("H1", free)
     assert found.kind == "starved"
     assert found.cause == "message 2 (bytes, 64 bytes) found no room, and a slot was free"
 
 
 def test_a_death_explains_failures_once_all_is_read() -> None:
     told = _two_sent().gets(0).gets(1).kills("writer").fails("peer-died")
-    assert judged("M1", told).violations == []
-    found = convicted("M1", _two_sent().gets(0).kills("writer").fails("peer-died"))
+    assert judged("H1", told).violations == []
+    found = convicted("H1", _two_sent().gets(0).kills("writer").fails("peer-died"))
     assert found.cause.startswith("reader-0 was told of the writer's end before message 1")
     dead = Tape().kills("reader-0").sent(0, "peer-died")
-    assert judged("M1", dead).violations == []
+    assert judged("H1", dead).violations == []
 
 
 def test_a_message_that_cannot_be_decoded_fails_one_receive() -> None:
     tape = Tape().sent(0, form="undecodable").sent(1).fails("error").gets(1)
-    assert judged("M1", tape).violations == []
+    assert judged("H1", tape).violations == []
     tape = Tape().sent(0, form="unencodable").sent(1).gets(1)
-    assert convicted("M1", tape).kind == "lost"
-    assert judged("M1", Tape().sent(0, "error", form="unencodable")).violations == []
+    assert convicted("H1", tape).kind == "lost"
+    assert judged("H1", Tape().sent(0, "error", form="unencodable")).violations == []
 
 
 def test_a_deadline_is_kept() -> None:
-    found = convicted("M1", Tape().fails("timeout", after=0.5, timeout=0.05))
+    found = convicted("H1", Tape().fails("timeout", after=0.5, timeout=0.05))
     assert found.kind == "late"
 
 
 def test_what_is_held_stays_as_it_came() -> None:
     tape = Tape().sent(0).gets(0).tell("reader-0", "recheck", seq=0, same=False, digest="x")
-    assert convicted("M1", tape).kind == "wrong-data"
+    assert convicted("H1", tape).kind == "wrong-data"
 
 
 def test_a_program_that_waited_for_a_party_at_rest_shows_nothing() -> None:
     tape = _two_sent().gets(0).sent(2).sends(3).hangs("writer", "send")
     with pytest.raises(Inconclusive, match="not told to go on"):
-        judged("M1", tape)
+        judged("H1", tape)
 
 
 # -- a group ----------------------------------------------------------------------------------
@@ -115,29 +115,29 @@ def test_a_program_that_waited_for_a_party_at_rest_shows_nothing() -> None:
 
 def test_lanes_of_a_group_are_judged_as_its_order_is() -> None:
     tape = GroupTape().posts(0, 1, 0).takes(1, 0, 0)
-    found = group_judged("M2", tape)
+    found = group_judged("H2", tape)
     assert found.violations == []
     assert (found.counts["messages"], found.counts["lanes"]) == (1, 1)
     swapped = GroupTape().posts(0, 1, 0).posts(0, 1, 1).takes(1, 0, 1).takes(1, 0, 0)
-    assert group_convicted("M2", swapped).kind == "reordered"
+    assert group_convicted("H2", swapped).kind == "reordered"
 
 
 # -- a pool -----------------------------------------------------------------------------------
 
 
 def test_calls_with_their_own_replies_are_held() -> None:
-    found = pool_judged("M3", PoolTape().ready().called().called().stops())
+    found = pool_judged("H3", PoolTape().ready().called().called().stops())
     assert found.violations == []
     assert found.counts["replies"] == 4
 
 
 def test_another_calls_reply_is_told() -> None:
     tape = PoolTape().ready().called("timeout").called(replies=[[0, 1], [1, 1]])
-    assert pool_convicted("M3", tape).kind == "wrong-data"
+    assert pool_convicted("H3", tape).kind == "wrong-data"
 
 
 @pytest.mark.parametrize("ended", ["error", "refused", "peer-died", "failed"])
 def test_a_call_that_failed_for_nothing_is_lost(ended: str) -> None:
-    found = pool_convicted("M3", PoolTape().ready().called(ended))
+    found = pool_convicted("H3", PoolTape().ready().called(ended))
     assert found.kind == "lost"
     assert "no worker was gone" in found.cause

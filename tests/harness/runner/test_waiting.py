@@ -159,7 +159,9 @@ def test_what_is_granted_has_an_end(tmp_path: Path) -> None:
 
 def test_the_harnesss_own_operation_is_not_the_targets(bench: Bench) -> None:
     bench.does(VerifyHeld((_ROLE,)), since=5.0)
-    with pytest.raises(Stalled, match=r"reader-0 did not come back from the harness's own recheck"):
+    with pytest.raises(
+        Stalled, match=r"reader-0 did not come back from the harness's own verify-held"
+    ):
         bench.hangs(0.2)
     assert not list(History.read(bench.folder).of("hang"))
 

@@ -1,4 +1,4 @@
-"""Programs for all ranks of a group at once, drawn by Hypothesis (M2).
+"""Programs for all ranks of a group at once, drawn by Hypothesis (H2).
 
 Objects wait in several lanes while ranks receive from others, with deadlines that some receives run
 into; broadcasts, gathers and barriers follow each other between them. Groups of one rank are drawn,

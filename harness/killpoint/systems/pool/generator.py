@@ -1,4 +1,4 @@
-"""Programs for the executor of a pool, drawn by Hypothesis (M3).
+"""Programs for the executor of a pool, drawn by Hypothesis (H3).
 
 Calls and futures with deadlines that cross are under way while a worker stands still for a while;
 workers raise; some calls have one rank's reply alone. Pools of one and of three workers are drawn,

@@ -1,4 +1,4 @@
-"""Programs for a queue and all its readers at once, drawn by Hypothesis (M1).
+"""Programs for a queue and all its readers at once, drawn by Hypothesis (H1).
 
 What hand-written stories have one of, these have several of: readers of unequal pace, deadlines
 that cross, a busy reader beside an idle one, calls that run out of time between others that do not.

@@ -1,4 +1,4 @@
-"""Cases of programs that Hypothesis writes for all ranks of a group at once (M2)."""
+"""Cases of programs that Hypothesis writes for all ranks of a group at once (H2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.search.generated import generated
 from killpoint.systems.group.generator import programs
 
-_PLAIN, _FULL = 12, 300
+_PLAIN, _FULL = 8, 300
 """Number of programs of a case."""
 
 
@@ -18,7 +18,7 @@ def _programs(case_run: CaseRun) -> None:
 
 CASES: tuple[Case, ...] = (
     Case(
-        "M2/generated",
+        "H2/generated",
         "generated programs: lanes, deadlines and collective calls of one to five ranks at once",
         _programs,
         frozenset({"group", "deadlines"}),

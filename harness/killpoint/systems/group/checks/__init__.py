@@ -25,7 +25,7 @@ class GroupChecks(Checks):
         "G3": barriers.check_g3_barriers,
         "G4": deaths.check_g4_deaths,
         "G5": delivery.check_g5_clock,
-        "M2": histories.check_m2_group_history,
+        "H2": histories.check_h2_group_history,
     }
     call_ends = tuple(ENDS.values())
 

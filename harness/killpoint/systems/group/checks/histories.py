@@ -1,4 +1,4 @@
-"""Histories of many ranks at once, against the specification of a process group (M2).
+"""Histories of many ranks at once, against the specification of a process group (H2).
 
 Each pair of ranks has a lane of its own, each source's broadcasts one to every rank; gathers and
 barriers are numbered at each rank. A receive that ran out of time took nothing, and may do so only
@@ -16,8 +16,8 @@ from killpoint.systems.group.checks.delivery import arrivals, undisturbed
 from killpoint.systems.group.record import calls, streams
 
 
-def check_m2_group_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """M2: what the ranks saw of the group could have been."""
+def check_h2_group_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """H2: what the ranks saw of the group could have been."""
     made = calls(history)
     found = undisturbed(scenario, history, deaths(history))
     if not found and not made:

@@ -1,4 +1,4 @@
-"""Cases of programs that Hypothesis writes for the executor of a pool (M3)."""
+"""Cases of programs that Hypothesis writes for the executor of a pool (H3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _programs(case_run: CaseRun) -> None:
 
 CASES: tuple[Case, ...] = (
     Case(
-        "M3/generated",
+        "H3/generated",
         "generated programs: calls and futures whose deadlines cross, while a worker stands still",
         _programs,
         frozenset({"pool"}),

@@ -21,7 +21,7 @@ class PoolChecks(Checks):
         "W1": lifecycle.check_w1_lifecycle,
         "W2": replies.check_w2_replies,
         "W8": replies.check_w8_order,
-        "M3": histories.check_m3_pool_history,
+        "H3": histories.check_h3_pool_history,
         **by_invariant.POOL,
     }
 

@@ -1,4 +1,4 @@
-"""Histories of many calls at once, against the specification of a worker pool (M3).
+"""Histories of many calls at once, against the specification of a worker pool (H3).
 
 Every call that is accepted reaches every worker once, in the order of the calls. A call or future
 that ended well has the reply of each rank that was asked, made for this call; one that ran out of
@@ -27,8 +27,8 @@ _LATE = 100_000_000
 _EARLY = 1_000_000
 
 
-def check_m3_pool_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """M3: what the executor saw of the pool could have been."""
+def check_h3_pool_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """H3: what the executor saw of the pool could have been."""
     del scenario
     found = hangs(history)
     acts: list[Act] = []
@@ -78,7 +78,8 @@ def _ends(history: History, life: Life) -> Iterator[Violation]:
             cause = f"{act.words()} ended well, and its workers had raised"
             yield Violation("no-error", cause, evidence(history, act.events()))
         elif not act.ok and not (raises and act.outcome == "failed"):
-            cause = f"{act.words()} ended with {act.outcome}, and no worker was gone: {act.error}"
+            said = act.error.partition("\n")[0]
+            cause = f"{act.words()} ended with {act.outcome}, and no worker was gone: {said}"
             yield Violation("lost", cause, evidence(history, act.events()))
 
 

@@ -1,4 +1,4 @@
-"""Cases of programs that Hypothesis writes for all parties of a queue at once (M1)."""
+"""Cases of programs that Hypothesis writes for all parties of a queue at once (H1)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def _programs(case_run: CaseRun, *, remote: bool, faults: bool) -> None:
 
 CASES: tuple[Case, ...] = (
     Case(
-        "M1/generated",
+        "H1/generated",
         "generated programs: readers of unequal pace, deadlines that cross, few slots",
         partial(_programs, remote=False, faults=False),
         frozenset({"queue", "deadlines"}),
     ),
     Case(
-        "M1/generated-remote",
+        "H1/generated-remote",
         "generated programs: some readers are remote",
         partial(_programs, remote=True, faults=False),
         frozenset({"queue", "deadlines", "remote"}),
     ),
     Case(
-        "M1/generated-with-faults",
+        "H1/generated-with-faults",
         "generated programs: a party is stopped for a while, or killed",
         partial(_programs, remote=False, faults=True),
         frozenset({"queue", "deadlines"}),

@@ -58,7 +58,7 @@ class QueueChecks(Checks):
         "Q16": lifecycle.check_q16_delivered_before_close,
         "Q17": rank_checks.check_q17_ranks,
         "Q18": partitions.check_q18_partitions,
-        "M1": histories.check_m1_queue_history,
+        "H1": histories.check_h1_queue_history,
     }
 
     def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:

@@ -1,4 +1,4 @@
-"""Histories of many parties at once, against the specification of a queue (M1).
+"""Histories of many parties at once, against the specification of a queue (H1).
 
 Each reader owns a position in one sequence of messages. A history is explained if every operation
 can have taken effect at some time between its begin and its end: a send appends its message, or
@@ -57,8 +57,8 @@ class Facts(msgspec.Struct):
         return [span(each.began, each.ended) for each in (*self.sends, *received)]
 
 
-def check_m1_queue_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """M1: what the parties saw of the queue could have been."""
+def check_h1_queue_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """H1: what the parties saw of the queue could have been."""
     facts = Facts.of(scenario, history)
     found = hangs(history)
     if not found and history.first("hang") is not None:
