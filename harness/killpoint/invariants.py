@@ -256,7 +256,7 @@ _OURS: tuple[Invariant, ...] = (
         "What many ranks see of a group at once could have been: its history is one of the"
         " specification's, however sends, receives, deadlines and collective calls overlap.",
         ("group", "deadlines"),
-        {"cases": 1, "messages": 100, "overlapping pairs": 200},
+        {"cases": 1, "messages": 60, "overlapping pairs": 100},
     ),
     Invariant(
         "W1",
@@ -337,7 +337,7 @@ _OURS: tuple[Invariant, ...] = (
         "What an executor sees of a pool with many calls under way could have been: its history is"
         " one of the specification's, however calls, futures and deadlines overlap.",
         _POOL,
-        {"cases": 1, "replies": 100, "operations": 150},
+        {"cases": 1, "replies": 80, "operations": 80},
     ),
     Invariant(
         "K1",
