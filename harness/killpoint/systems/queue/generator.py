@@ -50,7 +50,7 @@ def programs(draw: st.DrawFn, case: str, seed: int, *, remote: bool, faults: boo
     readers = draw(st.integers(1, 5))
     shape = QueueShape(
         readers=readers,
-        chunk_bytes=draw(st.sampled_from((128, 1024))),
+        chunk_bytes=draw(st.sampled_from((128, 1024, 65_536))),
         chunks=draw(st.sampled_from(_SLOTS)),
         remote=draw(st.integers(0, min(2, readers))) if remote else 0,
     )
@@ -115,7 +115,8 @@ _BAD: int = 2
 """Most messages of a program that cannot be encoded, or not decoded."""
 _BAD_KINDS: tuple[MessageKind, ...] = ("unencodable", "undecodable")
 _MANY = Message("array", 20_000, repeat=34)
-"""More arrays of a size than a pool of buffers keeps, and each reader holds them all."""
+"""More arrays of a size than a pool of buffers may keep: each reader holds them all. In the widest
+chunks they go inline."""
 
 
 def _messages(chunk_bytes: int) -> st.SearchStrategy[Message]:
