@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
@@ -14,6 +15,21 @@ from killpoint.search.case_run import CaseRun, Violated
 
 _SHRUNK_FOR = 15.0
 """Seconds for which a violated scenario is shrunk; ten times as long under ``--full``."""
+
+
+def programs_case(
+    programs: Callable[[str, int], st.SearchStrategy[Scenario]], plain: int, full: int
+) -> Callable[[CaseRun], None]:
+    """Return what plays programs: some of them in a plain check, and more under ``--full``.
+
+    ``programs`` makes their strategy from the case's id and the seed.
+    """
+
+    def play(case_run: CaseRun) -> None:
+        strategy = programs(case_run.outcome.id, case_run.seed)
+        generated(case_run, strategy, full if case_run.full else plain)
+
+    return play
 
 
 def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], examples: int) -> None:
