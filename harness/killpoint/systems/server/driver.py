@@ -468,7 +468,7 @@ class Driver:
             if step.role not in self._watch.known:
                 self._tell_lacking(step.role)
             self.unreached.append(f"{step.role} was gone")
-            self.log.write("not-reached", target=step.role)
+            self.log.write("not-reached", target=step.role, gone=True)
             return
         if self._calling is not None and self._calling.done():
             self.unreached.append("the utility call was answered before the fault")
