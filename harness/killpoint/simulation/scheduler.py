@@ -76,7 +76,7 @@ class _Task:
         """Hash of all that it has seen and done: where it is, and what it knows."""
         self.look = 0
         """Hash of what it has seen and done since it last spun."""
-        self.spun = (0, 0)
+        self.spun: tuple[int, int] = (0, 0)
         """Its ``observed`` and ``look`` when it last spun."""
         self.label = ""
         """Wait reason, empty if it can run."""

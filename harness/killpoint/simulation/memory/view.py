@@ -88,12 +88,15 @@ class View(Model):
             if not self._log:
                 self._before = bytes(self.data)
             entry = len(self._log)
-            own = (
-                self._marks[e] for e, (a, c) in enumerate(self._log) if _overlap(a, c, at, content)
+            under = sorted(
+                mark
+                for mark, (start, stored) in zip(self._marks, self._log, strict=True)
+                if start < at + len(content) and at < start + len(stored)
             )
-            self._marks.append(hash((name, self._made.get(name, 0), at, bytes(content), *own)))
+            made = self._made.get(name, 0)
+            self._marks.append(hash((name, made, at, bytes(content), *under)))
             self._known[name] = self._known.get(name, 0) | 1 << entry
-            self._made[name] = self._made.get(name, 0) + 1
+            self._made[name] = made + 1
             self._log.append((at, bytes(content)))
             lists = self._hit_by.get((at, len(content)))
             if lists is None:
@@ -181,10 +184,6 @@ class View(Model):
             hits for (at, size), hits in self._hits.items() if start < at + size and at < end
         ]
         return lists
-
-
-def _overlap(at: int, content: bytes, other: int, more: bytes) -> bool:
-    return at < other + len(more) and other < at + len(content)
 
 
 def _label(back: int) -> str:
