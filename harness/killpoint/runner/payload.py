@@ -18,7 +18,7 @@ from killpoint.scenario import Message
 
 _DTYPES = (*"?bBhHiIlLqQefdFD", "S6", "M8[s]", ">i4", ">f8", ">u2", "<f4")
 _TYPES_EACH = 4
-"""Number of types of the arrays in one message of ``arrays``; the next message has the next ones."""
+"""Number of types of the arrays in a message of ``arrays``; the next message has the next ones."""
 
 
 class Undecodable(Exception):
