@@ -140,6 +140,7 @@ class Stage:
             return self._play_shared(system, scenario)
         self._raise_if_abandoned()
         with play_lock.beside_others(long=scenario.prescribed() >= _LONG):
+            self._raise_if_abandoned()
             return self._play(scenario)
 
     def play_alone(self, scenario: Scenario) -> Play:
@@ -155,6 +156,7 @@ class Stage:
             return self._play_shared(system, scenario, alone=True)
         self._raise_if_abandoned()
         with play_lock.alone() as alone:
+            self._raise_if_abandoned()
             play = self._play(scenario)
         if not alone:
             play.stalled = play.stalled or "other plays on this machine did not end"
