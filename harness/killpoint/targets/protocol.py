@@ -286,15 +286,20 @@ class HasPool(Protocol):
     def pool_call(
         self,
         end: Any,
-        method: str,
+        method: str | Callable[..., Any],
         args: tuple[Any, ...],
         timeout: float | None,
         rank: int | None,
     ) -> Any:
-        """Have all workers run it; return their values in rank order, or one rank's alone."""
+        """Have all workers run it; return their values in rank order, or one rank's alone.
+
+        ``method``: a name, or a function that gets the worker as its first argument.
+        """
         ...
 
-    def pool_submit(self, end: Any, method: str, args: tuple[Any, ...], rank: int | None) -> Any:
+    def pool_submit(
+        self, end: Any, method: str | Callable[..., Any], args: tuple[Any, ...], rank: int | None
+    ) -> Any:
         """Have all workers run it, without waiting; return a future."""
         ...
 

@@ -143,7 +143,6 @@ class WorkerLoop:
         self._worker, self._rank = worker, rank
         self._requests, self._replies = requests, replies
         self._progress, self._shutdown_request = progress, shutdown_request
-        self._methods: dict[str, Callable[..., Any]] = {}
 
     def serve(self) -> None:
         """Serve until the worker is to leave; return then, or raise `ShutdownRequested`."""
@@ -204,13 +203,10 @@ class WorkerLoop:
         if isinstance(name, bytes):
             function = importlib.import_module("cloudpickle").loads(name)
             return lambda *args, **kwargs: function(self._worker, *args, **kwargs)
-        method = self._methods.get(name)
+        default = _default_health_check if name == "check_health" else None
+        method = getattr(self._worker, name, default)
         if method is None:
-            default = _default_health_check if name == "check_health" else None
-            method = getattr(self._worker, name, default)
-            if method is None:
-                raise AttributeError(f"{type(self._worker).__name__} has no method {name!r}")
-            self._methods[name] = method
+            raise AttributeError(f"{type(self._worker).__name__} has no method {name!r}")
         return method
 
 

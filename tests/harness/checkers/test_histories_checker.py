@@ -166,9 +166,10 @@ def _stopped() -> PoolTape:
     [
         (_stopped().called("timeout", timeout=0.1, s=0.05), "late", "too early"),
         (_stopped().called("timeout", timeout=0.1, s=0.9), "late", "too late"),
+        (_stopped().called("ok", timeout=0.1, s=0.9), "late", "ended with ok after 0.900 s"),
         (PoolTape().ready().called("timeout", timeout=3.0, s=3.0), "starved", "ran out of time"),
     ],
-    ids=["early", "late", "starved"],
+    ids=["early", "late", "late-and-well", "starved"],
 )
 def test_a_calls_deadline_is_its_own(tape: PoolTape, kind: str, words: str) -> None:
     found = pool_convicted("H3", tape)
@@ -190,3 +191,13 @@ def test_futures_are_done_in_turn() -> None:
         pool_judged("H3", two().result(1, futures=[1]).result(2, futures=[1, 2])).violations == []
     )
     assert pool_convicted("H3", two().result(2, futures=[2])).kind == "reordered"
+
+
+@pytest.mark.parametrize("outcome", ["failed", "error"])
+def test_a_reply_that_cannot_be_unpickled_fails_its_call(outcome: str) -> None:
+    told = PoolTape().ready().called(outcome, method="unreadable").called()
+    assert pool_judged("H3", told).violations == []
+    found = pool_convicted("H3", PoolTape().ready().called(method="unreadable"))
+    assert found.kind == "no-error"
+    found = pool_convicted("H3", PoolTape().ready().called("error", method="raise_error"))
+    assert found.kind == "lost"

@@ -105,10 +105,6 @@ class TestWorkerLoop:
         assert (word, number, str(error)) == ("failure", 1, "Object has no method 'other'")
         assert health == ("result", 2, None)
 
-    def test_a_method_is_looked_up_once(self):
-        b = Bench()
-        assert b.server._method("twice") is b.server._method("twice")
-
     def test_a_function_gets_the_worker(self, monkeypatch):
         library = SimpleNamespace(loads=lambda data: lambda w, n, k: (type(w).__name__, n, k))
         monkeypatch.setitem(sys.modules, "cloudpickle", library)

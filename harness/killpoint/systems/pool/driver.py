@@ -133,11 +133,11 @@ class PoolDriver(Driver):
         for _ in range(step.times):
             number = self._number(step, "call", timeout=step.timeout)
             got: list[Any] = []
-            args = _arguments(step, number)
+            method, args = _asked(step, number)
             outcome, error, seconds = self._on_end(
                 "call",
-                lambda end, args=args, got=got: got.append(
-                    self._target().pool_call(end, step.method, args, step.timeout, step.rank)
+                lambda end, method=method, args=args, got=got: got.append(
+                    self._target().pool_call(end, method, args, step.timeout, step.rank)
                 ),
             )
             about = {"outcome": outcome, "error": error, "s": seconds}
@@ -151,11 +151,11 @@ class PoolDriver(Driver):
         for _ in range(step.times):
             number = self._number(step, "submit")
             made: list[Any] = []
-            args = _arguments(step, number)
+            method, args = _asked(step, number)
             outcome, error, seconds = self._on_end(
                 "submit",
-                lambda end, args=args, made=made: made.append(
-                    self._target().pool_submit(end, step.method, args, step.rank)
+                lambda end, method=method, args=args, made=made: made.append(
+                    self._target().pool_submit(end, method, args, step.rank)
                 ),
             )
             self._log("submitted", n=number, outcome=outcome, error=error, s=seconds)
@@ -249,8 +249,12 @@ class PoolDriver(Driver):
         self._role.log.write(kind, **data)
 
 
-def _arguments(step: script.Call | script.Submit, number: int) -> tuple[Any, ...]:
-    return (Request(number), step.size)
+def _asked(
+    step: script.Call | script.Submit, number: int
+) -> tuple[str | Callable[..., Any], tuple[Any, ...]]:
+    """Return what the workers run, a name or a function, and its arguments."""
+    method = payload.function_of(number) if step.method == "function" else step.method
+    return method, (Request(number), step.size)
 
 
 def replies(got: list[Any]) -> list[list[object]]:

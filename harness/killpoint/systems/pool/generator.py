@@ -26,15 +26,30 @@ from killpoint.systems.pool.steps import Method
 from killpoint.targets.shapes import PoolShape
 
 _WORKERS = (1, 2, 3)
-_SOON = (0.03, 0.1)
+_SOON = (0.0, 0.03, 0.1)
 """Seconds that a call to a worker that stands still runs into."""
-_LATE = 8.0
+_LATE = 3.0
 """Seconds within which every call ends that workers go on with."""
-_METHODS: tuple[Method, ...] = ("echo", "echo", "echo", "flood", "raise_error", "unpicklable")
+_BRIEF: tuple[Method, ...] = ("echo", "raise_error")
+_METHODS: tuple[Method, ...] = (
+    *("echo", "echo", "flood", "function", "heavy", "heavy"),
+    *("raise_error", "raise_error", "unpicklable", "unreadable"),
+)
 _SIZES = (0, 1, 64, 70_000)
 """Bytes of a reply; a chunk has 64 KiB."""
-_ACTS = (*["call"] * 4, *["submit"] * 4, *["results"] * 3, "stop", "continue", "health", "pause")
-_ENDED_WITHIN = 60.0
+_MANY = 30
+"""Calls in a row that are more than the queues of requests and of replies hold together."""
+_ACTS = (
+    *["call"] * 4,
+    *["submit"] * 4,
+    *["results"] * 3,
+    *["burst"] * 2,
+    "stop",
+    "continue",
+    "health",
+    "pause",
+)
+_ENDED_WITHIN = 20.0
 
 
 @st.composite
@@ -57,6 +72,10 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
         timeout = draw(st.sampled_from(_SOON)) if standing else _LATE
         if act == "call":
             steps.append(_call(draw, shape, timeout))
+        elif act == "burst" and not standing:
+            rank = draw(st.integers(0, shape.workers - 1))
+            method = draw(st.sampled_from(_BRIEF))
+            steps.append(Call(method, times=_MANY, rank=rank, timeout=timeout, keep_on=True))
         elif act == "submit" and outstanding < shape.in_flight and not (standing and asked):
             outstanding += 1
             method, size, rank = _asked(draw, shape)

@@ -6,8 +6,13 @@ Where no point is armed, and where there is no play, that costs a function call.
 from __future__ import annotations
 
 import os
+import time
 import zlib
+from collections.abc import Callable
 from typing import Any, Protocol
+
+_HEAVY = 0.03
+"""Seconds for which a heavy reply is pickled, longer than the next call takes to come."""
 
 
 class Stand(Protocol):
@@ -81,9 +86,45 @@ class Unpicklable(Reply):
         raise TypeError(f"the answer of rank {self.rank} to call {self.call} cannot be pickled")
 
 
+class Heavy(Reply):
+    """Reply that takes a while to be pickled, in Python."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        at("replying", self.call)
+        end = time.monotonic() + _HEAVY
+        while time.monotonic() < end:
+            pass
+        return _reply, (self.rank, self.call, self.data)
+
+
+class Unreadable(Reply):
+    """Reply that the executor cannot unpickle."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        at("replying", self.call)
+        return _unreadable, (self.rank, self.call)
+
+
+def function_of(call: int) -> Callable[[Any, Request, int], Reply]:
+    """Return a function to be sent by value; of all that are sent, this one alone holds the number.
+
+    All of them come from one place in the source, and reply for the call whose number they hold.
+    """
+
+    def serve(worker: Any, _request: Request, size: int) -> Reply:
+        return worker.function(Request(call), size)
+
+    return serve
+
+
 def _request(call: int) -> Request:
     at("reading", call)
     return Request(call)
+
+
+def _unreadable(rank: int, call: int) -> Reply:
+    at("hearing", call)
+    raise ValueError(f"the answer of rank {rank} to call {call} cannot be unpickled")
 
 
 def _reply(rank: int, call: int, data: bytes) -> Reply:

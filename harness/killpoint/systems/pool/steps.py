@@ -40,11 +40,17 @@ Method = Literal[
     "collective",
     "raise_error",
     "unpicklable",
+    "unreadable",
+    "heavy",
+    "function",
     "leave",
     "flood",
     "spin",
 ]
-"""What a worker can be asked: see :class:`killpoint.systems.pool.worker_class.PoolWorker`."""
+"""What a worker can be asked: see :class:`killpoint.systems.pool.worker_class.PoolWorker`.
+
+``function``: the call sends a function by value, which holds the call's number.
+"""
 
 Rank = Annotated[int, msgspec.Meta(ge=0, le=1023)]
 

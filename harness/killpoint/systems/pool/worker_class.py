@@ -19,7 +19,7 @@ from killpoint.runner.native import NativeWait
 from killpoint.runner.points.worker_points import WorkerLines
 from killpoint.runner.processes.target_agent import DEVICE, PLAY, TargetAgent
 from killpoint.systems.pool import payload as payload
-from killpoint.systems.pool.payload import Reply, Request, Unpicklable
+from killpoint.systems.pool.payload import Heavy, Reply, Request, Unpicklable, Unreadable
 
 LEFT = 7
 """Status of a worker that a method ends."""
@@ -134,6 +134,20 @@ class PoolWorker:
         """Reply with an object that cannot be pickled."""
         with self._serving("unpicklable", call):
             return Unpicklable(self.rank, call.call, payload.body(call.call, size))
+
+    def heavy(self, call: Request, size: int = 64) -> Reply:
+        """Reply with an object that is still being pickled when the next call comes."""
+        with self._serving("heavy", call):
+            return Heavy(self.rank, call.call, payload.body(call.call, size))
+
+    def unreadable(self, call: Request, size: int = 64) -> Reply:
+        """Reply with an object that cannot be unpickled."""
+        with self._serving("unreadable", call):
+            return Unreadable(self.rank, call.call, payload.body(call.call, size))
+
+    def function(self, call: Request, size: int = 64) -> Reply:
+        """Reply at once, to a function that was sent by value."""
+        return self._serve("function", call, lambda: None, size)
 
     # -- where it is ------------------------------------------------------------------------
 

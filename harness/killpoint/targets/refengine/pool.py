@@ -49,7 +49,7 @@ class PoolOfRefengine:
     def pool_call(
         self,
         end: Executor,
-        method: str,
+        method: str | Callable[..., Any],
         args: tuple[Any, ...],
         timeout: float | None,
         rank: int | None,
@@ -58,7 +58,11 @@ class PoolOfRefengine:
         return end.collective_rpc(method, timeout, args, unique_reply_rank=rank)
 
     def pool_submit(
-        self, end: Executor, method: str, args: tuple[Any, ...], rank: int | None
+        self,
+        end: Executor,
+        method: str | Callable[..., Any],
+        args: tuple[Any, ...],
+        rank: int | None,
     ) -> Future[Any]:
         """Have every worker run it, without waiting."""
         return end.collective_rpc(method, None, args, non_block=True, unique_reply_rank=rank)

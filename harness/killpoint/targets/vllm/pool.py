@@ -72,7 +72,7 @@ class VllmPools:
     def pool_call(
         self,
         end: Pool,
-        method: str,
+        method: str | Callable[..., Any],
         args: tuple[Any, ...],
         timeout: float | None,
         rank: int | None,
@@ -83,7 +83,9 @@ class VllmPools:
         )
         return self._value(told, rank)
 
-    def pool_submit(self, end: Pool, method: str, args: tuple[Any, ...], rank: int | None) -> Any:
+    def pool_submit(
+        self, end: Pool, method: str | Callable[..., Any], args: tuple[Any, ...], rank: int | None
+    ) -> Any:
         """Call ``collective_rpc`` without waiting, where release and pool's shape allow it."""
         offers = self._offers()
         self._needs(offers.non_blocking, "non-blocking calls")

@@ -19,8 +19,14 @@ from killpoint.systems.pool.checks.replies import stale
 from killpoint.systems.pool.record import Act, Life, lives
 from killpoint.verdict import Violation
 
-_RAISES = ("raise_error", "unpicklable")
-"""Methods of which a call ends with the worker's own error."""
+_RAISES = ("raise_error", "unpicklable", "unreadable")
+"""Methods of which a call ends with an error; all but the last are the worker's own."""
+_FAILED = {
+    "raise_error": ("failed",),
+    "unpicklable": ("failed",),
+    "unreadable": ("failed", "error"),
+}
+"""Outcomes that such a call may have: what cannot be decoded may be the executor's own error."""
 _TAKES = 500_000_000
 """ns that a call to workers which go on takes at most, before what the machine took."""
 _LATE = 100_000_000
@@ -77,25 +83,29 @@ def _ends(history: History, life: Life) -> Iterator[Violation]:
         if raises and act.ok:
             cause = f"{act.words()} ended well, and its workers had raised"
             yield Violation("no-error", cause, evidence(history, act.events()))
-        elif not act.ok and not (raises and act.outcome == "failed"):
+        elif not act.ok and not (raises and act.outcome in _FAILED[methods[act.n]]):
             said = act.error.partition("\n")[0]
             cause = f"{act.words()} ended with {act.outcome}, and no worker was gone: {said}"
             yield Violation("lost", cause, evidence(history, act.events()))
 
 
 def _deadlines(history: History, life: Life) -> Iterator[Violation]:
-    """A call runs out of its own time, neither early nor late, and only if a worker stood still."""
+    """A call ends in its own time; it runs out of that only if a worker stood still."""
     asked = {a.n: a for a in life.acts if a.op == "submit"}
     for act in life.served():
-        if act.ended is None or act.outcome != "timeout" or act.timeout is None:
+        if act.ended is None or act.timeout is None:
             continue
         took = int(act.seconds * 1e9)
         due = int(act.timeout * 1e9)
         allowed = _LATE + history.allowance(act.began.t, act.ended.t)
-        if took < due - _EARLY or took > due + allowed:
+        gave_up = act.outcome == "timeout"
+        if (gave_up and took < due - _EARLY) or took > due + allowed:
             when = "too early" if took < due else "too late"
-            cause = f"{act.words()} with timeout {act.timeout:g} s gave up after {took / 1e9:.3f} s"
+            how = "gave up" if gave_up else f"ended with {act.outcome}"
+            cause = f"{act.words()} with timeout {act.timeout:g} s {how} after {took / 1e9:.3f} s"
             yield Violation("late", f"{cause}: {when}", evidence(history, act.events()))
+        if not gave_up:
+            continue
         began = asked.get(act.n, act).began.t
         if _moved_on(history, began, act.ended.t):
             cause = f"{act.words()} ran out of time, and every worker had gone on for long enough"
