@@ -122,6 +122,90 @@ def test_lanes_of_a_group_are_judged_as_its_order_is() -> None:
     assert group_convicted("H2", swapped).kind == "reordered"
 
 
+def _three_at_a_barrier(error: str, *, came_after: float = 300) -> GroupTape:
+    """Rank 0 waits for a second, rank 1 comes later and waits on, rank 2 never comes."""
+    tape = GroupTape().comes(0)
+    tape.later(came_after)
+    tape.comes(1)
+    tape.later(1000 - came_after)
+    tape.goes(0, "timeout", error=error, s=1.0)
+    tape.later(came_after)
+    return tape.goes(1, "timeout", error="waited for rank 2", s=1.0)
+
+
+def test_a_rank_that_came_in_time_is_not_to_blame() -> None:
+    assert group_judged("H2", _three_at_a_barrier("waited for rank 2")).violations == []
+    found = group_convicted("H2", _three_at_a_barrier("waited for ranks 1, 2"))
+    assert (found.kind, found.level) == ("no-error", "SHOULD")
+    assert found.cause.startswith("rank-0's barrier blamed rank-1, which had come and still waited")
+
+
+def test_a_rank_that_came_just_now_may_be_blamed() -> None:
+    tape = _three_at_a_barrier("waited for ranks 1, 2", came_after=950)
+    assert group_judged("H2", tape).violations == []
+
+
+def _gather_with_a_death(after: float, outcome: str, seqs: list[int] | None = None) -> GroupTape:
+    """Rank 2 dies so many ms after it has given its object; then rank 1 comes, the last one."""
+    tape = GroupTape()
+    for rank in (0, 2):
+        tape.tell(f"rank-{rank}", "gather", seq=rank, size=64, digest=f"d{rank}", timeout=2.0)
+    tape.later(after)
+    tape.kills("rank-2")
+    tape.tell("rank-1", "gather", seq=1, size=64, digest="d1", timeout=2.0)
+    tape.later(2000)
+    got = {"seqs": seqs or [], "digests": [f"d{seq}" for seq in seqs or []]}
+    for rank in (0, 1):
+        about = {"outcome": outcome, "error": "rank 2 died", "s": 2.0, **got}
+        tape.tell(f"rank-{rank}", "gathered", **about)
+    return tape
+
+
+def test_a_gather_that_all_have_reached_is_not_lost_with_a_rank() -> None:
+    for outcome, seqs in (("ok", [0, 1, 2]), ("peer-died", None)):
+        assert group_judged("H2", _gather_with_a_death(300, outcome, seqs)).violations == []
+    found = group_convicted("H2", _gather_with_a_death(300, "timeout"))
+    assert found.kind == "starved"
+    assert "though every rank had given its object, and one died only then" in found.cause
+
+
+def test_a_rank_that_died_as_it_came_may_not_have_given_anything() -> None:
+    assert group_judged("H2", _gather_with_a_death(20, "timeout")).violations == []
+
+
+def test_a_gather_with_a_dead_rank_gives_what_was_given() -> None:
+    found = group_convicted("H2", _gather_with_a_death(300, "ok", [0, 1, 1]))
+    assert found.kind == "lost"
+    assert "gave objects [0, 1, 1] where [0, 1, 2] were given" in found.cause
+
+
+def test_a_cut_as_long_as_the_silence_shows_nothing() -> None:
+    tape = GroupTape().posts(0, 1, 0)
+    tape.tell("director", "fault", fault="cut", target="rank-1").later(9500)
+    tape.tell("director", "fault", fault="heal", target="rank-1")
+    with pytest.raises(Inconclusive, match="too near to the silence"):
+        group_judged("H2", tape)
+
+
+def test_what_was_sent_before_the_host_left_arrives() -> None:
+    tape = GroupTape().posts(1, 2, 0)
+    tape.tell("rank-0", "begin", op="leave").tell("rank-0", "end", op="leave", outcome="ok")
+    tape.misses(2, 1, "closed", error="rank 0 has left")
+    assert group_convicted("H2", tape).kind == "lost"
+
+
+def test_no_object_is_pushed_out_by_later_ones() -> None:
+    tape = GroupTape().posts(0, 1, 0).posts(0, 1, 1).takes(1, 0, 1)
+    assert group_convicted("H2", tape).kind == "lost"
+
+
+def test_a_barrier_that_all_reached_ends_well() -> None:
+    tape = GroupTape().comes(0).comes(1).comes(2)
+    for rank in range(3):
+        tape.goes(rank, "timeout", error="waited for ranks", s=1.0)
+    assert group_convicted("H2", tape).kind == "lost"
+
+
 # -- a pool -----------------------------------------------------------------------------------
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from killpoint.case import Case
 from killpoint.search.generated import programs_case
 from killpoint.systems.group.generator import programs
+from killpoint.systems.group.generator_of_faults import programs_with_faults
 
-_PLAIN, _FULL = 8, 300
+_PLAIN, _PLAIN_WITH_FAULTS, _FULL = 8, 7, 300
 """Number of programs of a case."""
 
 
@@ -15,6 +16,12 @@ CASES: tuple[Case, ...] = (
         "H2/generated",
         "generated programs: lanes, deadlines and collective calls of one to five ranks at once",
         programs_case(programs, _PLAIN, _FULL),
+        frozenset({"group", "deadlines"}),
+    ),
+    Case(
+        "H2/generated-with-faults",
+        "generated programs: ranks stand still, lose their connection, die, leave and never come",
+        programs_case(programs_with_faults, _PLAIN_WITH_FAULTS, _FULL),
         frozenset({"group", "deadlines"}),
     ),
 )

@@ -192,7 +192,7 @@ def _gathers(
                 return [Violation("lost", cause, lines)]
             parts = [by_role.get(role, []) for role in scenario.roles()]
             want = [part[number] if number < len(part) else None for part in parts]
-            wrong = _unlike(call, want)
+            wrong = unlike(call, want)
             if wrong:
                 return [
                     Violation(wrong[0], f"{call.words()}, its {number + 1}th, {wrong[1]}", lines)
@@ -204,7 +204,8 @@ def _of(made: Sequence[Call]) -> list[str]:
     return list(dict.fromkeys(call.role for call in made))
 
 
-def _unlike(call: Call, want: Sequence[Call | None]) -> tuple[Kind, str] | None:
+def unlike(call: Call, want: Sequence[Call | None]) -> tuple[Kind, str] | None:
+    """Return how a gather's objects differ from those that the ranks gave, in rank order."""
     data = call.ended.data if call.ended else {}
     seqs, digests = data.get("seqs"), data.get("digests")
     expected = [each.began.number("seq") if each else -1 for each in want]
