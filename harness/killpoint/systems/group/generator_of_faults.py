@@ -116,11 +116,12 @@ def _disturbed(program: _Program) -> None:
 def _in_vain(program: _Program) -> None:
     """Ranks come to a barrier one after another, and some never do."""
     draw = program.draw
-    when = {role: draw(st.sampled_from(_ARRIVALS)) for role in program.roles}
-    when[draw(st.sampled_from(program.roles))] = ""
+    _never, early, late, *others = draw(st.permutations(program.roles))
+    when = {early: "first", late: "last"}
+    when |= {role: draw(st.sampled_from(("", *_ARRIVALS))) for role in others}
     program.settled()
     for turn in _ARRIVALS:
-        come = tuple(role for role in program.roles if when[role] == turn)
+        come = tuple(role for role in program.roles if when.get(role) == turn)
         if come:
             program.add(Barrier(come, timeout=_VAIN))
         program.add(Pause(_VAIN / 3))
