@@ -1,9 +1,9 @@
 """Programs for a group whose ranks stand still, lose a connection, die and leave (H2).
 
-Objects pile up in a lane. Then follow stages, each of which may be there or not: a rank stands
-still, or its connection breaks, while the others meet with it; ranks come to a barrier one
-after another and some never; one dies inside a gather; one leaves as soon as all have sent. What
-was piled up is taken at the end.
+Objects pile up in lanes, and are taken at the end. Between that lie stages. In programs with
+faults a rank stands still, or its connection breaks, while the others meet with it; ranks come to a
+barrier one after another and one never does; one leaves when all have sent, though something is
+still on its way. In programs with deaths a rank dies inside a gather.
 """
 
 from __future__ import annotations
@@ -27,18 +27,26 @@ from killpoint.scenario import (
 )
 from killpoint.targets.shapes import GroupShape
 
+_RANKS = 4
+"""Ranks of a program with faults: beside one that never comes and one that waits, two may come."""
+_MOSTLY = 11
+"""A stage is there in so many programs of one more."""
 _MET_WITHIN = 6.0
 """Seconds within which ranks meet that all come."""
-_VAIN = 0.5
+_VAIN = 1.0
 """Seconds that a barrier may take for which a rank never comes."""
 _TAKEN_WITHIN = 5.0
 """Seconds within which an object comes that was sent: a link may be slow."""
 _KNOWN_OF = 1.9
-"""Seconds after which a death is known to a group that tells of it at all (SPEC G4)."""
-_OUTLIVED = 3.0
-"""Seconds that a gather may take in which a rank dies."""
+"""Seconds after which a death is known to a group that tells of it within 2 s (SPEC G4)."""
+_SILENCE = 4.0
+"""Seconds of silence that a group bears in whose programs a rank dies."""
+_OUTLIVED = 8.0
+"""Seconds that a gather may take in which a rank dies: longer than all are to be told in."""
 _ENDED_WITHIN = 14.0
-_PILES = (1, 3, 40, 300, 1100, 1500)
+_SLOW = 0.3
+"""Seconds that objects take on a slow way."""
+_PILES = (1, 40, 1100, 1500)
 """Objects that wait in a lane at once: below and above the capacities that buffers have."""
 _ARRIVALS = ("first", "second", "last")
 """When a rank comes to a barrier: at once, after a third of the time of the first, after two."""
@@ -66,19 +74,22 @@ class _Program:
         """Wait until everybody that is left has done what it was to do."""
         self.add(Wait(tuple(self.roles), within=_ENDED_WITHIN))
 
-    def pile(self, size: int, counts: tuple[int, ...], slow: float = 0.0, leaves: str = "") -> None:
-        """One rank sends another some objects, which are taken later.
+    def pile(self, size: int, counts: tuple[int, ...], leaves: str = "", how: str = "") -> str:
+        """One rank sends another some objects, which are taken later; none is for who ``leaves``.
 
-        If ``slow``, the way of a member's objects to the host takes so many seconds more. None is
-        for a rank that ``leaves``.
+        The way of a member's objects to the host may be long (``delay``) or shut (``cut``). Return
+        the rank that sends.
         """
         to = self.draw(st.sampled_from([role for role in self.roles if role != leaves]))
         source = self.draw(st.sampled_from([role for role in self.roles if role != to]))
         count = self.draw(st.sampled_from(counts))
-        if slow and source != "rank-0":
-            self.add(Fault("delay", source, pause=slow))
+        if how == "delay" and source != "rank-0":
+            self.add(Fault("delay", source, pause=_SLOW))
+        elif how == "cut" and source != "rank-0":
+            self.add(Fault("cut", source, toward="peer"))
         self.add(SendTo(source, to, [Message(size=size, repeat=count)]))
         self.owed[source, to] = self.owed.get((source, to), 0) + count
+        return source
 
     def taken(self) -> None:
         """Everybody that is left takes what was sent to it."""
@@ -95,8 +106,8 @@ def _disturbed(program: _Program) -> None:
     away = program.member()
     last = draw(st.sampled_from([role for role in program.roles if role != away]))
     early = tuple(role for role in program.roles if role != last)
-    how = draw(st.sampled_from(("stop", "cut", "break", "break")))
-    meets = draw(st.sampled_from(("gather", "barrier", "barrier")))
+    how = draw(st.sampled_from(("break", "break", "break", "stop", "cut")))
+    meets = draw(st.sampled_from(("barrier", "barrier", "gather")))
 
     def meet(*roles: str) -> AnyStep:
         if meets == "gather":
@@ -114,28 +125,31 @@ def _disturbed(program: _Program) -> None:
 
 
 def _in_vain(program: _Program) -> None:
-    """Ranks come to a barrier one after another, and some never do."""
+    """Ranks come to a barrier one after another, and one never does, or two."""
     draw = program.draw
-    _never, early, late, *others = draw(st.permutations(program.roles))
+    never = draw(st.sampled_from((*program.roles[-1:] * 8, *program.roles)))
+    early, late, *others = draw(st.permutations([r for r in program.roles if r != never]))
     when = {early: "first", late: "last"}
-    when |= {role: draw(st.sampled_from(("", *_ARRIVALS))) for role in others}
+    when |= {
+        role: draw(st.sampled_from(("first", "second", "first", "second", ""))) for role in others
+    }
     program.settled()
     for turn in _ARRIVALS:
         come = tuple(role for role in program.roles if when.get(role) == turn)
         if come:
-            program.add(Barrier(come, timeout=_VAIN))
+            program.add(Barrier(come, timeout=_VAIN / 2 if turn == "last" else _VAIN))
         program.add(Pause(_VAIN / 3))
     program.settled()
 
 
 def _died(program: _Program) -> None:
-    """A rank that waits in a gather dies; then the last one comes."""
+    """A rank that waits in a gather dies; the last one comes when that is known, or at once."""
     dead = program.member()
     last = program.draw(st.sampled_from([role for role in program.roles if role != dead]))
     early = tuple(role for role in program.roles if role != last)
     program.settled()
-    known_of = program.draw(st.sampled_from((0.0, _KNOWN_OF)))
-    program.add(Gather(roles=early, timeout=_OUTLIVED), WaitBlocked(early), Pause(0.3))
+    known_of = program.draw(st.sampled_from((_KNOWN_OF, _KNOWN_OF, 0.0)))
+    program.add(Gather(roles=early, timeout=_OUTLIVED), WaitBlocked(early), Pause(0.15))
     program.add(Fault("kill", dead), Pause(known_of))
     program.add(Gather(roles=(last,), timeout=_OUTLIVED))
     program.roles.remove(dead)
@@ -143,26 +157,53 @@ def _died(program: _Program) -> None:
 
 
 def _left(program: _Program) -> None:
-    """Links may be slow; all that is to be sent has been sent when a rank leaves."""
+    """A rank leaves when all has been sent; some of it may not have come to the host yet."""
     draw = program.draw
-    leaves = draw(st.sampled_from((*program.roles, *program.roles[:1] * 3)))
-    for _ in range(draw(st.integers(1, 3))):
-        slow = draw(st.sampled_from((0.0, 0.3, 0.3)))
-        program.pile(draw(st.sampled_from((64, 200_000))), (1, 3), slow, leaves)
+    leaves = draw(st.sampled_from((*program.roles[:1] * 4, *program.roles)))
+    shut: list[str] = []
+    for _ in range(draw(st.integers(2, 3))):
+        size = draw(st.sampled_from((64, 200_000)))
+        how = draw(st.sampled_from(("cut", "cut", "delay")))
+        source = program.pile(size, (1, 3), leaves, how)
+        if how == "cut" and source not in ("rank-0", *shut):
+            shut.append(source)
     program.settled()
-    program.add(Leave((leaves,)))
+    program.add(Leave((leaves,)), Pause(0.2))
+    for role in shut:
+        if draw(st.integers(0, 3)):
+            program.add(Fault("reset", role))
+        program.add(Fault("heal", role))
     program.roles.remove(leaves)
+
+
+def _begun(draw: st.DrawFn, count: int) -> _Program:
+    """Return a program of so many ranks with one or two piles of objects."""
+    program = _Program(draw, count)
+    for _ in range(draw(st.integers(1, 2))):
+        program.pile(64, _PILES)
+    return program
 
 
 @st.composite
 def programs_with_faults(draw: st.DrawFn, case: str, seed: int) -> Scenario:
-    """A program of these stages."""
-    count = draw(st.integers(3, 4))
-    program = _Program(draw, count)
-    program.pile(64, _PILES)
-    for stage in (_disturbed, _disturbed, _in_vain, _died, _left):
-        if draw(st.integers(0, 2)):
+    """A program in which ranks stand still, break off, come late or never, and leave."""
+    program = _begun(draw, _RANKS)
+    for stage in (_disturbed, _disturbed, _in_vain, _left):
+        if draw(st.integers(0, _MOSTLY)):
             stage(program)
     program.taken()
-    shape = GroupShape(ranks=count)
+    shape = GroupShape(ranks=_RANKS)
+    return Scenario(case, [case.split("/")[0]], program.steps, group=shape, seed=seed)
+
+
+@st.composite
+def programs_with_deaths(draw: st.DrawFn, case: str, seed: int) -> Scenario:
+    """A program in which a rank dies inside a gather."""
+    count = draw(st.sampled_from((3, 4)))
+    program = _begun(draw, count)
+    _died(program)
+    if draw(st.booleans()):
+        program.pile(64, _PILES)
+    program.taken()
+    shape = GroupShape(ranks=count, silence=_SILENCE)
     return Scenario(case, [case.split("/")[0]], program.steps, group=shape, seed=seed)

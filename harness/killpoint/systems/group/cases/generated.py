@@ -5,9 +5,9 @@ from __future__ import annotations
 from killpoint.case import Case
 from killpoint.search.generated import programs_case
 from killpoint.systems.group.generator import programs
-from killpoint.systems.group.generator_of_faults import programs_with_faults
+from killpoint.systems.group.generator_of_faults import programs_with_deaths, programs_with_faults
 
-_PLAIN, _PLAIN_WITH_FAULTS, _FULL = 8, 7, 300
+_PLAIN, _PLAIN_WITH_FAULTS, _PLAIN_WITH_DEATHS, _FULL = 6, 4, 2, 300
 """Number of programs of a case."""
 
 
@@ -20,8 +20,14 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "H2/generated-with-faults",
-        "generated programs: ranks stand still, lose their connection, die, leave and never come",
+        "generated programs: ranks stand still, lose their connection, leave, never come",
         programs_case(programs_with_faults, _PLAIN_WITH_FAULTS, _FULL),
+        frozenset({"group", "deadlines"}),
+    ),
+    Case(
+        "H2/generated-with-deaths",
+        "generated programs: a rank dies inside a gather that the others go on with",
+        programs_case(programs_with_deaths, _PLAIN_WITH_DEATHS, _FULL),
         frozenset({"group", "deadlines"}),
     ),
 )

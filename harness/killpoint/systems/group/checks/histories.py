@@ -13,14 +13,14 @@ from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.systems.group.checks.delivery import arrivals, undisturbed
-from killpoint.systems.group.checks.meetings import blamed, gathered_with_dead, too_long_cut
+from killpoint.systems.group.checks.meetings import blamed, gathered_with_dead, too_long_away
 from killpoint.systems.group.record import calls, streams
 
 
 def check_h2_group_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """H2: what the ranks saw of the group could have been."""
     made = calls(history)
-    doubt = too_long_cut(history)
+    doubt = too_long_away(history)
     if doubt:
         raise Inconclusive(doubt)
     found = (
