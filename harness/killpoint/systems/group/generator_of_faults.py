@@ -29,11 +29,11 @@ from killpoint.targets.shapes import GroupShape
 
 _RANKS = 4
 """Ranks of a program with faults: beside one that never comes and one that waits, two may come."""
-_MOSTLY = 11
+_MOSTLY = 20
 """A stage is there in so many programs of one more."""
 _MET_WITHIN = 6.0
 """Seconds within which ranks meet that all come."""
-_VAIN = 1.0
+_VAIN = 0.8
 """Seconds that a barrier may take for which a rank never comes."""
 _TAKEN_WITHIN = 5.0
 """Seconds within which an object comes that was sent: a link may be slow."""
@@ -159,7 +159,7 @@ def _died(program: _Program) -> None:
 def _left(program: _Program) -> None:
     """A rank leaves when all has been sent; some of it may not have come to the host yet."""
     draw = program.draw
-    leaves = draw(st.sampled_from((*program.roles[:1] * 4, *program.roles)))
+    leaves = draw(st.sampled_from((*program.roles[:1] * 8, *program.roles)))
     shut: list[str] = []
     for _ in range(draw(st.integers(2, 3))):
         size = draw(st.sampled_from((64, 200_000)))
@@ -170,7 +170,7 @@ def _left(program: _Program) -> None:
     program.settled()
     program.add(Leave((leaves,)), Pause(0.2))
     for role in shut:
-        if draw(st.integers(0, 3)):
+        if draw(st.sampled_from((True, True, True, False))):
             program.add(Fault("reset", role))
         program.add(Fault("heal", role))
     program.roles.remove(leaves)
