@@ -77,15 +77,15 @@ class _Program:
     def pile(self, size: int, counts: tuple[int, ...], leaves: str = "", how: str = "") -> str:
         """One rank sends another some objects, which are taken later; none is for who ``leaves``.
 
-        The way of a member's objects to the host may be long (``delay``) or shut (``cut``). Return
-        the rank that sends.
+        The way of a member's objects to the host may be long (``delay``) or shut (``cut``), unless
+        it leaves. Return the rank that sends.
         """
         to = self.draw(st.sampled_from([role for role in self.roles if role != leaves]))
         source = self.draw(st.sampled_from([role for role in self.roles if role != to]))
         count = self.draw(st.sampled_from(counts))
-        if how == "delay" and source != "rank-0":
+        if how == "delay" and source not in ("rank-0", leaves):
             self.add(Fault("delay", source, pause=_SLOW))
-        elif how == "cut" and source != "rank-0":
+        elif how == "cut" and source not in ("rank-0", leaves):
             self.add(Fault("cut", source, toward="peer"))
         self.add(SendTo(source, to, [Message(size=size, repeat=count)]))
         self.owed[source, to] = self.owed.get((source, to), 0) + count
@@ -165,7 +165,7 @@ def _left(program: _Program) -> None:
         size = draw(st.sampled_from((64, 200_000)))
         how = draw(st.sampled_from(("cut", "cut", "delay")))
         source = program.pile(size, (1, 3), leaves, how)
-        if how == "cut" and source not in ("rank-0", *shut):
+        if how == "cut" and source not in ("rank-0", leaves, *shut):
             shut.append(source)
     program.settled()
     program.add(Leave((leaves,)), Pause(0.2))
