@@ -7,7 +7,7 @@ from killpoint.search.generated import programs_case
 from killpoint.systems.group.generator import programs
 from killpoint.systems.group.generator_of_faults import programs_with_deaths, programs_with_faults
 
-_PLAIN, _PLAIN_WITH_FAULTS, _PLAIN_WITH_DEATHS, _FULL = 6, 4, 2, 300
+_PLAIN, _PLAIN_WITH_FAULTS, _PLAIN_WITH_DEATHS, _FULL = 4, 3, 2, 300
 """Number of programs of a case."""
 
 
