@@ -18,14 +18,14 @@ def group_scene(id: str, *steps: Any, ranks: int = 3) -> Scenario:
     return Scenario(f"{id}/synthetic", [id], list(steps), group=GroupShape(ranks=ranks))
 
 
-def group_judged(id: str, tape: Tape, *steps: Any) -> Finding:
-    """What the judge of an invariant finds on a tape of three ranks."""
-    return CHECKERS[id](group_scene(id, *steps), tape.history(), Ledger())
+def group_judged(id: str, tape: Tape, *steps: Any, ranks: int = 3) -> Finding:
+    """What the judge of an invariant finds on a tape of so many ranks."""
+    return CHECKERS[id](group_scene(id, *steps, ranks=ranks), tape.history(), Ledger())
 
 
-def group_convicted(id: str, tape: Tape, *steps: Any) -> Violation:
+def group_convicted(id: str, tape: Tape, *steps: Any, ranks: int = 3) -> Violation:
     """The one violation that the judge finds."""
-    found = group_judged(id, tape, *steps).violations
+    found = group_judged(id, tape, *steps, ranks=ranks).violations
     assert len(found) == 1, f"expected one violation, found {found}"
     return found[0]
 

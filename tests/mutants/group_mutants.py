@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from mutant import Edit, Mutant, one
+from planted.group_bugs import BUGS
+
+_PLANTED = {bug.name: bug.edits for bug in BUGS}
 
 GROUP: tuple[Mutant, ...] = (
     one(
@@ -74,5 +77,18 @@ GROUP: tuple[Mutant, ...] = (
         "        except TimeoutError:\n"
         '            inbox.owed = getattr(inbox, "owed", 0) + 1\n'
         "            raise\n",
+    ),
+    Mutant(
+        "h2_who_comes_back_releases_nobody",
+        "H2/generated-with-faults",
+        ("lost",),
+        _PLANTED["group_return_of_a_rank_releases_nobody"],
+        samples=3,
+    ),
+    Mutant(
+        "h2_the_object_of_a_dead_rank_is_dropped",
+        "H2/generated-with-deaths",
+        ("no-error",),
+        _PLANTED["group_object_of_a_dead_rank_leaves_its_gather"],
     ),
 )

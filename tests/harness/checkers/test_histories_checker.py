@@ -1,9 +1,8 @@
-"""Judges of histories of many parties at once: of a queue (H1), a group (H2) and a pool (H3)."""
+"""Judges of histories of many parties at once: of a queue (H1) and a pool (H3)."""
 
 from __future__ import annotations
 
 import pytest
-from group_tape import GroupTape, group_convicted, group_judged
 from pool_tape import PoolTape, pool_convicted, pool_judged
 from synthetic import Tape, convicted, judged
 
@@ -108,18 +107,6 @@ def test_a_program_that_waited_for_a_party_at_rest_shows_nothing() -> None:
     tape = _two_sent().gets(0).sent(2).sends(3).hangs("writer", "send")
     with pytest.raises(Inconclusive, match="not told to go on"):
         judged("H1", tape)
-
-
-# -- a group ----------------------------------------------------------------------------------
-
-
-def test_lanes_of_a_group_are_judged_as_its_order_is() -> None:
-    tape = GroupTape().posts(0, 1, 0).takes(1, 0, 0)
-    found = group_judged("H2", tape)
-    assert found.violations == []
-    assert (found.counts["messages"], found.counts["lanes"]) == (1, 1)
-    swapped = GroupTape().posts(0, 1, 0).posts(0, 1, 1).takes(1, 0, 1).takes(1, 0, 0)
-    assert group_convicted("H2", swapped).kind == "reordered"
 
 
 # -- a pool -----------------------------------------------------------------------------------

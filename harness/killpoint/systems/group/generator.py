@@ -29,7 +29,7 @@ _SOON = (0.02, 0.06, 0.15)
 """Seconds that a receive may take and often runs into."""
 _LATE = 20.0
 """Seconds within which every call can succeed."""
-_DRAINED_AFTER = 0.4
+_DRAINED_AFTER = 0.25
 """Seconds without an object after which a lane is taken to be empty."""
 _ACTS = (*["send"] * 4, *["receive"] * 5, "broadcast", "gather", "barrier", "pause")
 _ENDED_WITHIN = 90.0

@@ -90,7 +90,9 @@ def _judge(history: History, stream: Stream, dead: Collection[str]) -> list[Viol
     lane = Lane([call.seq for call in stream.sent])
     by_seq = {call.seq: call for call in stream.sent}
     for call in stream.sent:
-        if not call.ok and call.ended and stream.taker not in dead and stream.source not in dead:
+        if call.ok or not call.ended or stream.taker in dead or stream.source in dead:
+            continue
+        if not tells_of(call, dead):
             return [_says(history, stream, call, "lost", f"{call.words()} failed: {call.error}")]
     for index, call in enumerate(stream.got):
         if not call.ok:
@@ -121,6 +123,11 @@ def _judge(history: History, stream: Stream, dead: Collection[str]) -> list[Viol
     return []
 
 
+def tells_of(call: Call, dead: Collection[str]) -> bool:
+    """Return whether a call's error names one of the dead."""
+    return names_one_of(call.error, [int(role.split("-")[1]) for role in dead])
+
+
 def _stranger(history: History, call: Call) -> str:
     """Return the origin of an object that was not sent to the rank that got it."""
     for other in calls(history):
@@ -136,7 +143,7 @@ def _why_not(
     """A call that brought nothing: right if there was nothing to bring, or its source is dead."""
     if call.ended is None or stream.source in dead or stream.taker in dead:
         return None
-    if names_one_of(call.error, [int(role.split("-")[1]) for role in dead]):
+    if tells_of(call, dead):
         return None  # a group may end with one of its ranks, if it says whose death it was
     due = lane.due()
     waiting = next((sent for sent in stream.sent if sent.seq == due), None)
@@ -192,7 +199,7 @@ def _gathers(
                 return [Violation("lost", cause, lines)]
             parts = [by_role.get(role, []) for role in scenario.roles()]
             want = [part[number] if number < len(part) else None for part in parts]
-            wrong = _unlike(call, want)
+            wrong = unlike(call, want)
             if wrong:
                 return [
                     Violation(wrong[0], f"{call.words()}, its {number + 1}th, {wrong[1]}", lines)
@@ -204,7 +211,8 @@ def _of(made: Sequence[Call]) -> list[str]:
     return list(dict.fromkeys(call.role for call in made))
 
 
-def _unlike(call: Call, want: Sequence[Call | None]) -> tuple[Kind, str] | None:
+def unlike(call: Call, want: Sequence[Call | None]) -> tuple[Kind, str] | None:
+    """Return how a gather's objects differ from those that the ranks gave, in rank order."""
     data = call.ended.data if call.ended else {}
     seqs, digests = data.get("seqs"), data.get("digests")
     expected = [each.began.number("seq") if each else -1 for each in want]

@@ -13,13 +13,21 @@ from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.systems.group.checks.delivery import arrivals, undisturbed
+from killpoint.systems.group.checks.meetings import blamed, gathered_with_dead, too_long_away
 from killpoint.systems.group.record import calls, streams
 
 
 def check_h2_group_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """H2: what the ranks saw of the group could have been."""
     made = calls(history)
-    found = undisturbed(scenario, history, deaths(history))
+    doubt = too_long_away(history)
+    if doubt:
+        raise Inconclusive(doubt)
+    found = (
+        gathered_with_dead(scenario, history, made)
+        or undisturbed(scenario, history, deaths(history))
+        or blamed(scenario, history, made)
+    )
     if not found and not made:
         raise Inconclusive("no rank made a call")
     counts = overlap(span(call.began, call.ended) for call in made)
