@@ -37,16 +37,38 @@ class Chooser(Protocol):
         ...
 
 
+Access = tuple[int, str, int, int, bool]
+"""An access to shared bytes: the number of choices before it, the task, the first byte and the one
+past the last, whether it writes. Fences that tasks share have a place below all bytes."""
+
+
+class States(Protocol):
+    """States of a world that runs of one search have come to."""
+
+    def meets(self, state: int) -> bool:
+        """Note a state; return whether a run can end in it, since an earlier one has gone on."""
+        ...
+
+
 class Script:
     """The given choices, then the default ones. A world that knows one need not ask it.
 
     ``seen``: keeps the options at each place beyond the given choices; None: they are dropped.
+    ``accesses``: keeps what tasks read and write; None: it is dropped.
+    ``states``: is told the state at each of these places; None: the run goes on to its end.
     """
 
-    __slots__ = ("_at", "prefix", "seen")
+    __slots__ = ("_at", "accesses", "prefix", "seen", "states")
 
-    def __init__(self, prefix: Sequence[int], seen: list[Sequence[Option]] | None = None) -> None:
+    def __init__(
+        self,
+        prefix: Sequence[int],
+        seen: list[Sequence[Option]] | None = None,
+        states: States | None = None,
+        accesses: list[Access] | None = None,
+    ) -> None:
         self.prefix, self.seen = prefix, seen
+        self.states, self.accesses = states, accesses
         self._at = 0
 
     def choose(self, options: Sequence[Option]) -> int:
@@ -123,6 +145,10 @@ class World(Protocol):
         """
         ...
 
+    def access(self, at: int, end: int, writes: bool) -> None:
+        """As ``point``, before the running task reads or writes these bytes."""
+        ...
+
     def note(self, text: str) -> None:
         """Record what the running task has just done, for the reader of the schedule."""
         ...
@@ -141,6 +167,10 @@ class World(Protocol):
 
     def stale(self) -> None:
         """Note that the running task has just seen an old value: its next spin is no rest."""
+        ...
+
+    def saw(self, value: object) -> None:
+        """The running task has seen this value, or done this: it is in another state now."""
         ...
 
     def spin(self, label: str = "a change") -> None:

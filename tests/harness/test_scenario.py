@@ -34,7 +34,7 @@ _pages = st.builds(script.Point, op=_verbs, page=st.integers(0, 9000), nth=st.in
 _messages = st.builds(
     script.Message,
     kind=st.sampled_from(
-        ["bytes", "array", "tensor", "nested", "buffers", "shapes", "undecodable"]
+        ["bytes", "array", "arrays", "tensor", "nested", "buffers", "shapes", "undecodable"]
     ),
     size=st.integers(0, 1 << 33),
     buffers=st.integers(0, 200_000),

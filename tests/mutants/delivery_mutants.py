@@ -4,6 +4,22 @@ from __future__ import annotations
 
 from mutant import Edit, Mutant, one
 
+_GIVEN_TWICE = (
+    Edit(
+        "queue/reader.py",
+        "            given, self._undelivered = self._undelivered, None\n",
+        '            late, self._late = getattr(self, "_late", False), False\n'
+        "            given, self._undelivered = self._undelivered, self._undelivered if "
+        "late else None\n",
+    ),
+    Edit(
+        "queue/reader.py",
+        "                self._undelivered = given  # nobody got it: the next call gives it\n",
+        "                self._undelivered = given\n            self._late = True\n",
+    ),
+)
+"""A message is given again by the receive after one that ran out of time."""
+
 DELIVERY: tuple[Mutant, ...] = (
     one(
         "q1_boundary_off_by_one",
@@ -25,41 +41,13 @@ DELIVERY: tuple[Mutant, ...] = (
         "q2_twice_after_a_timeout",
         "Q2/receive-timed-out",
         ("duplicate",),
-        (
-            Edit(
-                "queue/reader.py",
-                "            given, self._undelivered = self._undelivered, None\n",
-                '            late, self._late = getattr(self, "_late", False), False\n'
-                "            given, self._undelivered = self._undelivered, self._undelivered if "
-                "late else None\n",
-            ),
-            Edit(
-                "queue/reader.py",
-                "                self._undelivered = given  # nobody got it: the next call gives "
-                "it\n",
-                "                self._undelivered = given\n            self._late = True\n",
-            ),
-        ),
+        _GIVEN_TWICE,
     ),
     Mutant(
         "h1_again_after_a_timeout",
         "H1/generated",
         ("duplicate",),
-        (
-            Edit(
-                "queue/reader.py",
-                "            given, self._undelivered = self._undelivered, None\n",
-                '            late, self._late = getattr(self, "_late", False), False\n'
-                "            given, self._undelivered = self._undelivered, self._undelivered if "
-                "late else None\n",
-            ),
-            Edit(
-                "queue/reader.py",
-                "                self._undelivered = given  # nobody got it: the next call gives "
-                "it\n",
-                "                self._undelivered = given\n            self._late = True\n",
-            ),
-        ),
+        _GIVEN_TWICE,
     ),
     Mutant(
         "q2_timeout_consumes_the_marker",

@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from mutant import Edit, Mutant, one
 
+_ANY_REPLY = (
+    Edit(
+        "executor/rpc.py",
+        "            while got != number:\n"
+        "                got, well, value = self._read(rank, left())\n",
+        "",
+    ),
+    Edit(
+        "executor/rpc.py",
+        "        if in_turn and self._last_call != self._last_reply:\n",
+        "        if False:\n",
+    ),
+)
+"""A call takes the next reply that comes, whichever call it answers."""
+
 POOL: tuple[Mutant, ...] = (
     one(
         "w1_never_stopped",
@@ -17,37 +32,13 @@ POOL: tuple[Mutant, ...] = (
         "w2_whatever_reply_comes",
         "W2/late-reply-after-timeout",
         ("wrong-data", "duplicate"),
-        (
-            Edit(
-                "executor/rpc.py",
-                "            while got != number:\n"
-                "                got, well, value = self._read(rank, left())\n",
-                "",
-            ),
-            Edit(
-                "executor/rpc.py",
-                "        if in_turn and self._last_call != self._last_reply:\n",
-                "        if False:\n",
-            ),
-        ),
+        _ANY_REPLY,
     ),
     Mutant(
         "h3_whatever_reply_comes",
         "H3/generated",
         ("wrong-data", "duplicate", "lost"),
-        (
-            Edit(
-                "executor/rpc.py",
-                "            while got != number:\n"
-                "                got, well, value = self._read(rank, left())\n",
-                "",
-            ),
-            Edit(
-                "executor/rpc.py",
-                "        if in_turn and self._last_call != self._last_reply:\n",
-                "        if False:\n",
-            ),
-        ),
+        _ANY_REPLY,
     ),
     one(
         "w3_a_worker_may_end_unseen",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Iterable
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -15,7 +16,9 @@ import numpy as np
 from killpoint.extras import installed
 from killpoint.scenario import Message
 
-_DTYPES = (*"?bBhHiIlLqQefdFD", "S6", "M8[s]")
+_DTYPES = (*"?bBhHiIlLqQefdFD", "S6", "M8[s]", ">i4", ">f8", ">u2", "<f4")
+_TYPES_EACH = 4
+"""Number of types of the arrays in a message of ``arrays``; the next message has the next ones."""
 
 
 class Undecodable(Exception):
@@ -65,7 +68,8 @@ def build(message: Message, seed: int, seq: int, size: int) -> Any:
     if message.kind == "undecodable":
         return (seq, 0, _FailsOnArrival(seq, bytes(pattern(seed, seq, size))))
     if message.kind == "unencodable":
-        return (seq, 0, [bytes(pattern(seed, seq, size)), _FailsOnLeaving()])
+        # What fails comes last: by then the rest has been encoded, and must not stay anywhere.
+        return (seq, 0, [_body(Message("nested"), seed, seq, size), _FailsOnLeaving()])
     body = _body(message, seed, seq, size)
     return (seq, int(digest(body)[:8], 16), body)
 
@@ -89,6 +93,9 @@ def _body(message: Message, seed: int, seq: int, size: int) -> Any:
         ]
     if message.kind == "shapes":
         return [np.frombuffer(raw, np.uint8), *_shapes(9 + seq % 64)]
+    if message.kind == "arrays":
+        kinds = [_DTYPES[(seq * _TYPES_EACH + i) % len(_DTYPES)] for i in range(_TYPES_EACH)]
+        return [np.frombuffer(raw, np.uint8), *_grids(9 + seq % 64, kinds)]
     return {
         "step": seq,
         "requests": [f"request-{seq}-{i}" for i in range(3)],
@@ -103,10 +110,7 @@ def _shapes(first: int) -> list[Any]:
 
     Their numbers are small, so that one taken for a length is a length that can be had.
     """
-    made: list[Any] = []
-    for dtype in _DTYPES:
-        grid = np.arange(first, first + 12, dtype=np.int16).reshape(3, 4).astype(dtype)
-        made += [grid[1, 2, ...], grid, grid.T, grid[:, ::2], grid[:0]]
+    made = _grids(first, _DTYPES)
     sealed = np.full((2, 2), first)
     sealed.flags.writeable = False
     pairs = np.array([(first, 0.5)], [("id", ">u4"), ("weight", "<f8")])
@@ -117,6 +121,15 @@ def _shapes(first: int) -> list[Any]:
 
     grid = torch.arange(first, first + 12).reshape(3, 4)
     return [*made, grid[1, 2], grid, grid.T, grid[:0]]
+
+
+def _grids(first: int, dtypes: Iterable[str]) -> list[Any]:
+    """Return arrays of these types and byte orders, in several layouts each."""
+    made: list[Any] = []
+    for dtype in dtypes:
+        grid = np.arange(first, first + 12, dtype=np.int16).reshape(3, 4).astype(dtype)
+        made += [grid[1, 2, ...], grid, grid.T, grid[:, ::2], grid[:0]]
+    return made
 
 
 def sequence_of(obj: Any) -> int:
@@ -134,7 +147,7 @@ def intact(obj: Any) -> bool:
 
 
 def digest(obj: Any) -> str:
-    """Return a fingerprint of an object's types, shapes and bytes."""
+    """Return a fingerprint of an object's types, shapes and values, in any byte order."""
     state = hashlib.blake2b(digest_size=8)
     _feed(state, obj)
     return state.hexdigest()
@@ -184,6 +197,8 @@ def _feed(state: Any, obj: Any) -> None:
         state.update(obj)
     elif isinstance(obj, np.ndarray):
         array = cast("np.ndarray[Any, np.dtype[Any]]", obj)
+        if not array.dtype.isnative:  # numpy itself pickles some of them in the machine's order
+            array = array.astype(array.dtype.newbyteorder("="))
         state.update(f"{array.dtype}{array.shape}".encode())
         state.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
     elif _is_tensor(obj):

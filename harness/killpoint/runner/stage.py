@@ -105,9 +105,10 @@ class Stage:
         self.close()
 
     def abandon(self) -> None:
-        """End a play of a system's own that runs in another thread, and begin no other.
+        """End a play of a system's own that runs in another thread, and begin no other of any kind.
 
-        Other plays last seconds: they come to their end.
+        Another play, which lasts seconds, comes to its end. Who asks for one more is interrupted: a
+        search would otherwise go on for all the time that it has.
         """
         self._abandoned = True
         for player in list(self._players.values()):
@@ -132,11 +133,14 @@ class Stage:
 
         Raises:
             CannotWork: the machine has no room for its record.
+            KeyboardInterrupt: the stage was abandoned.
         """
         system = own_player_of(scenario)
         if system is not None:
             return self._play_shared(system, scenario)
+        self._raise_if_abandoned()
         with play_lock.beside_others(long=scenario.prescribed() >= _LONG):
+            self._raise_if_abandoned()
             return self._play(scenario)
 
     def play_alone(self, scenario: Scenario) -> Play:
@@ -150,11 +154,17 @@ class Stage:
         system = own_player_of(scenario)
         if system is not None:
             return self._play_shared(system, scenario, alone=True)
+        self._raise_if_abandoned()
         with play_lock.alone() as alone:
+            self._raise_if_abandoned()
             play = self._play(scenario)
         if not alone:
             play.stalled = play.stalled or "other plays on this machine did not end"
         return play
+
+    def _raise_if_abandoned(self) -> None:
+        if self._abandoned:
+            raise KeyboardInterrupt
 
     def _play_shared(self, system: OwnPlayer, scenario: Scenario, *, alone: bool = False) -> Play:
         """Play it while no other server is played, or return an earlier play of the same key.

@@ -72,7 +72,15 @@ Depth = Literal["line", "opcode"]
 """Granularity of a sweep's points: lines of the target, or instructions of the interpreter."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal[
-    "bytes", "array", "tensor", "nested", "buffers", "shapes", "undecodable", "unencodable"
+    "bytes",
+    "array",
+    "arrays",
+    "tensor",
+    "nested",
+    "buffers",
+    "shapes",
+    "undecodable",
+    "unencodable",
 ]
 
 PlaceKind = Literal["lines", "pages", "stores", "calls", "times"]
@@ -141,7 +149,8 @@ class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, fr
 
     kind: MessageKind = "bytes"
     size: Size = 64
-    """Bytes of the body; of each buffer for ``buffers``; of the first array for ``shapes``."""
+    """Bytes of the body; of each buffer for ``buffers``; of the first array for ``arrays`` and
+    ``shapes``."""
     buffers: Annotated[int, msgspec.Meta(ge=0, le=200_000)] = 1
     repeat: Times = 1
     step: int = 0

@@ -365,7 +365,7 @@ class CaseRun:
         """
         if not (self._confirms and isinstance(self._player, PlaysAlone)):
             return judged
-        gone = any(why.endswith(" was gone") for why in judged.play.unreached)
+        gone = any(e.data.get("gone") for e in judged.play.history.of("not-reached"))
         if own_player_of(judged.play.scenario) and (judged.play.scenario.plays > 1 or gone):
             return judged
         if self._said_nothing >= _SAID_NOTHING:

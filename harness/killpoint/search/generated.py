@@ -14,7 +14,8 @@ from killpoint.scenario import Scenario
 from killpoint.search.case_run import CaseRun, Violated
 
 _SHRUNK_FOR = 15.0
-"""Seconds for which a violated scenario is shrunk; ten times as long under ``--full``."""
+"""Seconds for which a violated scenario is shrunk; ten times as long under ``--full``. No play is
+begun that would last longer, if it took as long as the last one that violated."""
 
 
 def programs_case(
@@ -42,7 +43,7 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
     """
     case_run.keeps_latest = True
     longest = _SHRUNK_FOR * (10 if case_run.full else 1)
-    first = 0.0
+    end = took = 0.0
     known = DirectoryBasedExampleDatabase(case_run.examples) if case_run.examples else None
 
     @settings(  # above the seed, which would take the database away again
@@ -62,13 +63,15 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
     @seeded(case_run.seed)
     @given(scenarios)
     def attempt(scenario: Scenario) -> None:
-        nonlocal first
-        if first and time.monotonic() > first + longest:
+        nonlocal end, took
+        began = time.monotonic()
+        if end and began + took > end:
             return  # nothing smaller is looked for any more
         try:
             case_run.play(scenario)
         except Violated:
-            first = first or time.monotonic()
+            took = time.monotonic() - began
+            end = end or time.monotonic() + longest
             raise
 
     try:

@@ -24,6 +24,7 @@ from killpoint.interfaces import Diverged, Search
 from killpoint.search.rewindable_run import NotRewindable, VerifiedRun
 from killpoint.search.schedules.bounded import Bounded, Branches
 from killpoint.search.schedules.exploration import Exploration, Found, Searched
+from killpoint.search.schedules.states import NotReducible
 
 _ROUNDS = (8, 60, 250)
 """Schedules that each runs before it is heard of: at first, then, and from then on."""
@@ -198,7 +199,7 @@ def _live(line: Connection[Any, Any], playing: Playing, make: Callable[[Any], Se
                 line.send(getattr(part, order)(argument))
     except (EOFError, ConnectionError):
         status = 0
-    except (KillpointError, Diverged, NotRewindable) as error:
+    except (KillpointError, Diverged, NotRewindable, NotReducible) as error:
         line.send(error)
     except Exception as error:
         line.send(CannotWork(f"{type(error).__name__}: {error}"))

@@ -54,7 +54,7 @@ class RewindableRun:
         """
         ending, violation = self._again(chooser) if self._rewinding else self.fresh(chooser)
         self._runs += 1
-        if self._rewinding and self._runs % _COMPARED == 1:
+        if self._rewinding and self._runs % _COMPARED == 1 and ending.how != "met":
             self._compare(ending, violation)
         return violation, ending.choices, ending.steps
 
@@ -94,7 +94,7 @@ class RewindableRun:
     def _run(self, made: Any) -> tuple[Ending, Violation | None]:
         judge = self._play.begin(self._box, self._around, made)
         ending = self._around.world.run()
-        return ending, judge(ending)
+        return ending, None if ending.how == "met" else judge(ending)
 
     def _compare(self, ending: Ending, violation: Violation | None) -> None:
         try:

@@ -23,8 +23,10 @@ from killpoint.search.schedules.exploration import Found, Searched, explore
 from killpoint.search.schedules.pct import PCT
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
+from killpoint.search.schedules.reduction import Reduction
 from killpoint.search.schedules.replay import FixedSchedule, Replay
 from killpoint.search.schedules.shrink import shrink
+from killpoint.search.schedules.states import NotReducible
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.simulation.sockets.socket_library import Sockets
@@ -96,19 +98,25 @@ def carry_out(target: Target, errand: SearchCall) -> Explored:
     Raises:
         CannotWork: the target cannot be played so.
     """
-    try:
-        return _carry_out(target, errand, rewinding=True)
-    except NotRewindable:
-        return _carry_out(target, errand, rewinding=False)
+    rewinding = reduces = True
+    while True:
+        try:
+            return _carry_out(target, errand, rewinding=rewinding, reduces=reduces)
+        except NotReducible:
+            reduces = False
+        except NotRewindable:
+            if not rewinding:
+                raise
+            rewinding = False
 
 
-def _carry_out(target: Target, errand: SearchCall, *, rewinding: bool) -> Explored:
+def _carry_out(target: Target, errand: SearchCall, *, rewinding: bool, reduces: bool) -> Explored:
     def playing() -> contextlib.AbstractContextManager[VerifiedRun]:
         return _played(target, errand, rewinding=rewinding)
 
     if errand.processes > 1:
         crew = SearchProcesses(
-            errand.processes, playing, lambda ask, part: search_of(ask, errand.seed, part)
+            errand.processes, playing, lambda ask, part: _search(errand, ask, part, reduces)
         )
         with contextlib.closing(crew):
             explored, found = _searched(errand, crew.explore)
@@ -120,7 +128,7 @@ def _carry_out(target: Target, errand: SearchCall, *, rewinding: bool) -> Explor
         return explored
     with playing() as proven:
         explored, found = _searched(
-            errand, lambda ask, cap: explore(search_of(ask, errand.seed), proven, cap)
+            errand, lambda ask, cap: explore(_search(errand, ask, (0, 1), reduces), proven, cap)
         )
         explored.doubt = proven.doubt
         if found is not None:
@@ -166,19 +174,41 @@ def _unheard() -> Generator[None]:
         logging.disable(before)
 
 
-def search_of(ask: Ask, seed: int, part: tuple[int, int] = (0, 1)) -> Search:
-    """The search that is asked for, or a part of it."""
+def search_of(
+    ask: Ask, seed: int, part: tuple[int, int] = (0, 1), reduction: Reduction | None = None
+) -> Search:
+    """The search that is asked for, or a part of it; a bounded one is reduced if that is given."""
     match ask.way:
         case "preemptions":
-            return Preemptions(ask.bound, seed, first=part[0] == 0)
+            return Preemptions(
+                ask.bound,
+                seed,
+                first=part[0] == 0,
+                reduction=reduction,
+            )
         case "delays":
-            return Delays(ask.bound, seed, first=part[0] == 0)
+            return Delays(
+                ask.bound,
+                seed,
+                first=part[0] == 0,
+                reduction=reduction,
+            )
         case "pct":
             return PCT(ask.cap, ask.bound, seed, part)
         case "random":
             return RandomWalk(ask.cap, seed=seed, part=part)
         case "replay":
             return Replay(ask.schedule)
+
+
+def _search(errand: SearchCall, ask: Ask, part: tuple[int, int], reduces: bool) -> Search:
+    """Return the search, reduced where tasks share nothing but simulated memory."""
+    play = errand.play
+    if not (reduces and play.reducible):
+        return search_of(ask, errand.seed, part)
+    by_turns = errand.memory == "sequential" and play.shape.readers == 1
+    least = 1 if ask.way == "delays" else 0
+    return search_of(ask, errand.seed, part, Reduction(by_turns=by_turns, least=least))
 
 
 def _simplify(explored: Explored, play: RewindableRun, found: Found, errand: SearchCall) -> None:

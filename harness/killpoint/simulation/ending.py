@@ -6,10 +6,11 @@ from typing import Literal
 
 import msgspec
 
-How = Literal["done", "deadlock", "livelock", "starvation"]
+How = Literal["done", "deadlock", "livelock", "starvation", "met"]
 """Outcome of a run. ``deadlock``: no task can go on, and nothing will change that, time included.
 ``livelock``: tasks ran until the limit, and no operation was completed in the last half of it.
-``starvation``: some were, but by other tasks than the one that is named first."""
+``starvation``: some were, but by other tasks than the one that is named first.
+``met``: it came to a state from which an earlier run of the search had gone on."""
 
 
 class EventLine(msgspec.Struct, frozen=True):

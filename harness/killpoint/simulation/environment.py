@@ -58,6 +58,8 @@ class SimulatedEnvironment:
         self.sockets: Any = None
         self._segments: dict[str, SimSegment] = {}
         self.fence, self.spin = self.memory.fence, world.spin
+        if self._make_sockets is None and not self._threads:
+            world.shared = self.memory.state
         if self._make_sockets is not None:
             self.sockets = self._make_sockets(world, self.fence)
         return world
@@ -84,7 +86,9 @@ class SimulatedEnvironment:
 
     def now(self) -> float:
         """Return the simulated time, in seconds."""
-        return self.world.now
+        now = self.world.now
+        self.world.saw(now)
+        return now
 
 
 class SimSegment:

@@ -54,10 +54,13 @@ class _Task:
         "index",
         "label",
         "let",
+        "look",
         "looks",
         "name",
+        "observed",
         "ready",
         "seen",
+        "spun",
         "stale",
         "turn",
     )
@@ -69,6 +72,12 @@ class _Task:
         self.stale = False
         self.looks = 0
         """Number of its spins that did not put it to sleep."""
+        self.observed = 0
+        """Hash of all that it has seen and done: where it is, and what it knows."""
+        self.look = 0
+        """Hash of what it has seen and done since it last spun."""
+        self.spun: tuple[int, int] = (0, 0)
+        """Its ``observed`` and ``look`` when it last spun."""
         self.label = ""
         """Wait reason, empty if it can run."""
         self.ready: Callable[[], bool] | None = None
@@ -102,6 +111,9 @@ class Scheduler:
         threads: bool = False,
     ) -> None:
         self._lets: Any = _THREADS if threads else _GREENLETS
+        self.shared: Callable[[], object] | None = None
+        """Gives all that tasks share beside the scheduler, as something to be hashed; None: that
+        is not known, so states cannot be told apart."""
         self.follow(chooser)
         self.recording = recording
         self.hurried: list[tuple[float, float]] = []
@@ -151,6 +163,8 @@ class Scheduler:
         self._scripted = len(script.prefix) if script else _NEVER
         """Number of choices from which on the default is taken, without the chooser either."""
         self._offered = script.seen if script else None
+        self._states = script.states if script else None
+        self._accesses = script.accesses if script else None
         self._hub = self._lets[1]()
 
     def task(self, name: str, run: Callable[[], Any]) -> None:
@@ -184,6 +198,8 @@ class Scheduler:
             Exception: an error that a task raised and did not handle.
         """
         self._hub = self._lets[1]()
+        if self.shared is None:
+            self._states = None
         with contextlib.suppress(Abort):
             while self._how is None:
                 if all(task.let.dead for task in self._tasks):
@@ -216,7 +232,7 @@ class Scheduler:
             task.seen = version
         menu = self._menu
         if menu is None or (self._stirred and self._asleep):
-            following = self._next()
+            following = self._next(0)
         else:
             # Nearly always: the first round of `_next`, without its calls.
             acts = self._offers() if self._offers else None
@@ -226,6 +242,8 @@ class Scheduler:
             choices = self.choices
             place = len(choices)
             if place >= self._scripted:
+                if self._states is not None and self._states.meets(self._state(0)):
+                    self._meet()
                 choices.append(0)
                 if self._offered is not None:
                     self._offered.append(options)
@@ -240,9 +258,17 @@ class Scheduler:
                 following = self._tasks[menu.tasks[taken]]
             else:
                 self._act((acts or ())[taken - len(menu.tasks)])
-                following = self._next()
+                following = self._next(0)
         if following is not task:
             self._switch(following)
+
+    def access(self, at: int, end: int, writes: bool) -> None:
+        """Take a point before the running task reads or writes bytes that others may see."""
+        self.saw((at, end, writes))
+        self.point()
+        if self._accesses is not None and self._running is not None:
+            who = self._running.name
+            self._accesses.append((len(self.choices), who, at, end, writes))
 
     def moved(self) -> None:
         """Record a change that other tasks can see."""
@@ -268,10 +294,22 @@ class Scheduler:
             raise Abort
         if count < 2 or self._running is None:
             return 0
-        taken = self._choose(values(count))
+        taken = self._choose(values(count), 2)
+        self.saw(taken)
         if self.recording and taken:
             self.note(label(taken))
         return taken
+
+    def saw(self, value: object) -> None:
+        """Record a value that the running task has seen, or what it has done: it is elsewhere now.
+
+        What a task does next follows from all of these; two tasks that have seen and done the same
+        are in the same state.
+        """
+        task = self._running
+        if task is not None:
+            task.observed = hash((task.observed, value))
+            task.look = hash((task.look, value))
 
     def spin(self, label: str = "a change") -> None:
         """Look again at once, unless no visible change has come since the last look."""
@@ -280,6 +318,11 @@ class Scheduler:
             return
         if self._how is not None:
             raise Abort
+        self.saw(label)
+        before, last = task.spun
+        if task.look == last:
+            task.observed = before  # one look more that showed the same: the task is where it was
+        task.spun, task.look = (task.observed, task.look), 0
         if task.seen == self.version and not task.stale:
             task.ready, task.deadline = None, None
             self._sleep(task, label)
@@ -294,12 +337,15 @@ class Scheduler:
         if task is None:
             return ready()
         deadline = None if seconds is None else self.now + max(0.0, seconds)
+        self.saw(label)
         self.point()
         while not ready():
             if deadline is not None and self.now >= deadline:
+                self.saw(False)
                 return False
             task.ready, task.deadline = ready, deadline
             self._sleep(task, label)
+        self.saw(True)
         return True
 
     def progress(self) -> None:
@@ -314,8 +360,12 @@ class Scheduler:
 
     # -- whose turn it is ---------------------------------------------------------------------
 
-    def _next(self) -> _Task | None:
-        """Return the next task, after any actions of the environment; None if the run is over."""
+    def _next(self, kind: int = 1) -> _Task | None:
+        """Return the next task, after any actions of the environment; None if the run is over.
+
+        Args:
+            kind: 0 at a point of the running task, which could go on; 1 where it cannot.
+        """
         while True:
             if self._stirred and self._asleep:
                 self._wake()
@@ -333,7 +383,7 @@ class Scheduler:
                 if not self._pass_time():
                     return None
                 continue
-            taken = self._choose(options) if len(options) > 1 else 0
+            taken = self._choose(options, kind) if len(options) > 1 else 0
             if taken < len(tasks):
                 return self._tasks[tasks[taken]]
             self._act((acts or ())[taken - len(tasks)])
@@ -343,10 +393,12 @@ class Scheduler:
             self._lines.append(EventLine("-", act.label, len(self.choices)))
         act.apply()
 
-    def _choose(self, options: Sequence[Option]) -> int:
+    def _choose(self, options: Sequence[Option], kind: int = 1) -> int:
         """Choose one of at least two options; the choice becomes part of the schedule."""
         if len(self.choices) >= self._scripted:
             taken = 0
+            if self._states is not None and self._states.meets(self._state(kind)):
+                self._meet()
             if self._offered is not None:
                 self._offered.append(options)
         else:
@@ -355,6 +407,32 @@ class Scheduler:
                 raise self._diverge(taken, len(options))
         self.choices.append(taken)
         return taken
+
+    def _state(self, kind: int) -> int:
+        """Return a hash of all that decides how the run goes on, by the default choices or others.
+
+        Args:
+            kind: sort of the choice that is to be taken: at a point, between tasks, of a value.
+        """
+        running, version = self._running, self.version
+        parts: list[object] = [
+            kind,
+            -1 if running is None else running.index,
+            self._can,
+            self._ticks,
+            self.now,
+            self.shared and self.shared(),
+        ]
+        for task in self._tasks:
+            fresh = 0 if task.seen < 0 else 1 if task.seen == version else 2
+            told = task.observed, task.look, *task.spun
+            parts.append((told, fresh, task.stale, task.looks, task.deadline))
+        return hash(tuple(parts))
+
+    def _meet(self) -> None:
+        """End the run: what follows from here has been played."""
+        self._stop("met")
+        raise Abort
 
     def _acts(self) -> Sequence[Action]:
         """Return the actions that the environment offers now, if they have several parts."""

@@ -19,6 +19,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.schedule_run import play_of
 from killpoint.search.simulated import Ask, Explored, Play, SearchCall, carry_out
+from killpoint.simulation.programs.delivery import Delivery
 from killpoint.simulation.programs.shared_end import Sharing
 from killpoint.simulation.programs.wake_up import Waking
 from killpoint.systems.queue.cases.every_schedule import CASES as OWN
@@ -87,3 +88,12 @@ def _globals() -> dict[str, int]:
 
     modules = (waiting, serialization, local_fanout, overflow, reader, event_waiter)
     return {f"{m.__name__}.{name}": id(thing) for m in modules for name, thing in vars(m).items()}
+
+
+def test_a_reduced_search_runs_a_quarter_and_says_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Delivery(QueueShape(readers=1, chunk_bytes=64, chunks=1), 3)
+    (reduced,) = _explored(play, 2).searches
+    monkeypatch.setattr(Delivery, "reducible", False)
+    (every,) = _explored(play, 2).searches
+    assert (reduced.complete, every.complete) == (True, True)
+    assert 4 * reduced.schedules < every.schedules

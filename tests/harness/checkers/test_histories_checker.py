@@ -141,3 +141,52 @@ def test_a_call_that_failed_for_nothing_is_lost(ended: str) -> None:
     found = pool_convicted("H3", PoolTape().ready().called(ended))
     assert found.kind == "lost"
     assert "no worker was gone" in found.cause
+
+
+def _digest(tape: PoolTape, digest: str) -> PoolTape:
+    for event in tape.events:
+        if event.kind in ("call", "submit"):
+            event.data["digest"] = digest
+    return tape
+
+
+def test_a_reply_that_differs_from_what_its_worker_made_is_told() -> None:
+    assert pool_judged("H3", _digest(PoolTape().ready().called(), "d")).violations == []
+    found = pool_convicted("H3", _digest(PoolTape().ready().called(), "other"))
+    assert found.kind == "wrong-data"
+    assert "differs from what the worker made" in found.cause
+
+
+def _stopped() -> PoolTape:
+    return PoolTape().ready().does("stop")
+
+
+@pytest.mark.parametrize(
+    ("tape", "kind", "words"),
+    [
+        (_stopped().called("timeout", timeout=0.1, s=0.05), "late", "too early"),
+        (_stopped().called("timeout", timeout=0.1, s=0.9), "late", "too late"),
+        (PoolTape().ready().called("timeout", timeout=3.0, s=3.0), "starved", "ran out of time"),
+    ],
+    ids=["early", "late", "starved"],
+)
+def test_a_calls_deadline_is_its_own(tape: PoolTape, kind: str, words: str) -> None:
+    found = pool_convicted("H3", tape)
+    assert found.kind == kind
+    assert words in found.cause
+
+
+def test_a_call_to_a_worker_that_stands_still_runs_out_of_time() -> None:
+    for timeout in (0.0, 0.1):
+        tape = _stopped().called("timeout", timeout=timeout, s=timeout + 0.01)
+        assert pool_judged("H3", tape).violations == []
+
+
+def test_futures_are_done_in_turn() -> None:
+    def two() -> PoolTape:
+        return PoolTape().ready().submits().submits()
+
+    assert (
+        pool_judged("H3", two().result(1, futures=[1]).result(2, futures=[1, 2])).violations == []
+    )
+    assert pool_convicted("H3", two().result(2, futures=[2])).kind == "reordered"

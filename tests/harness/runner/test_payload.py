@@ -22,7 +22,7 @@ from killpoint.runner.payload import (
 )
 from killpoint.scenario import Message, MessageKind
 
-_KINDS: list[MessageKind] = ["bytes", "array", "tensor", "nested", "buffers", "shapes"]
+_KINDS: list[MessageKind] = ["bytes", "array", "arrays", "tensor", "nested", "buffers", "shapes"]
 
 
 @pytest.mark.parametrize("kind", _KINDS)
@@ -61,7 +61,7 @@ def test_one_flipped_byte_changes_the_digest(kind: MessageKind, size: int, at: i
     assert not intact(message)
 
 
-@pytest.mark.parametrize("kind", ["array", "tensor", "nested", "buffers", "shapes"])
+@pytest.mark.parametrize("kind", [kind for kind in _KINDS if kind != "bytes"])
 def test_what_can_be_changed_in_place_is_changed(kind: MessageKind) -> None:
     message = build(Message(kind, 100), 1, 1, 100)
     before = digest(message)
@@ -110,3 +110,23 @@ def test_the_rings_checksum_is_the_contents() -> None:
     data = bytes(pattern(1, 2, 64))
     assert checksum(data) == checksum(memoryview(data))
     assert checksum(data) != checksum(data[:-1] + b"x")
+
+
+def test_arrays_have_every_byte_order_within_a_few_messages() -> None:
+    orders: set[str] = set()
+    for seq in range(6):
+        arrays = build(Message("arrays", 8), 1, seq, 8)[2]
+        orders |= {array.dtype.byteorder for array in arrays}
+    assert {"=", ">", "|"} <= orders
+
+
+def test_values_are_content_in_whatever_byte_order() -> None:
+    values = np.arange(4, dtype=">f4")
+    swapped = np.frombuffer(values.tobytes(), "<f4")
+    assert digest(values) != digest(swapped)
+    assert digest(values) == digest(values.astype("<f4"))  # as numpy pickles some arrays
+
+
+def test_what_cannot_be_encoded_fails_after_arrays_and_names_were() -> None:
+    _, _, (body, _) = build(Message("unencodable", 20_000), 1, 8, 20_000)
+    assert body["tokens"]["ids"].nbytes == 20_000

@@ -135,6 +135,20 @@ def test_what_says_nothing_alone_either_is_a_doubt_with_its_record(tmp_path: Pat
     assert (tmp_path / "run" / "plays" / "R3-synthetic-doubt").exists()
 
 
+def test_a_part_that_was_gone_before_its_fault_is_not_awaited_in_a_second_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "own_player_of", lambda _scenario: "server")
+    late = {"history": Tape().tell("director", "not-reached", phase="decode").history()}
+    gone = {"history": Tape().tell("director", "not-reached", target="core", gone=True).history()}
+    unreached = {"unreached": ["a fault"]}
+    bench = Bench(tmp_path, [gone | unreached, late | unreached], [late | unreached])
+    assert bench.plays()
+    assert bench.player.played == ["beside"]
+    assert bench.plays()
+    assert bench.player.played == ["beside", "beside", "alone"]
+
+
 def test_a_sweep_goes_on_to_violations_of_another_kind(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [_twice(), _good(), _lost(), _twice()], [_lost()])
     assert bench.plays(4, swept=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from killpoint.search.schedules.bounded import Bounded
+from killpoint.search.schedules.reduction import Reduction
 
 
 class Delays(Bounded):
@@ -12,5 +13,9 @@ class Delays(Bounded):
     with many actions of the environment than a preemption bound.
     """
 
-    def __init__(self, bound: int, seed: int = 0, *, first: bool = True) -> None:
-        super().__init__(f"≤ {bound} delays", bound, lambda _: 1, seed, least=1, first=first)
+    def __init__(
+        self, bound: int, seed: int = 0, *, first: bool = True, reduction: Reduction | None = None
+    ) -> None:
+        super().__init__(
+            f"≤ {bound} delays", bound, lambda _: 1, seed, least=1, first=first, reduction=reduction
+        )

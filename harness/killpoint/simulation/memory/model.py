@@ -29,10 +29,12 @@ class Model(ABC):
         self._recording = world.recording
         self.data = bytearray(room)
         """Bytes that are visible to all tasks."""
-        self._taken = 0
+        self._taken = self._end = 0
+        """Bytes that segments take, with and without what aligns the next one."""
         self._namers: list[tuple[int, int, Namer]] = []
-        self._point = world.point
+        self._access = world.access
         self._stored = world.stored
+        self._saw = world.saw
 
     @abstractmethod
     def load(self, at: int, size: int) -> bytes:
@@ -49,9 +51,14 @@ class Model(ABC):
     def fence(self) -> None:  # noqa: B027 # a model without anything to order needs none
         """Make a full fence of the running task."""
 
+    def state(self) -> object:
+        """Return all that later loads and stores depend on, as something to be hashed."""
+        return bytes(self.data[: self._end])
+
     def reserve(self, size: int) -> int:
         """Return the offset of a new segment of that many zeroed bytes."""
         at = self._taken
+        self._end = at + size
         self._taken = -(-(at + size) // ALIGNED) * ALIGNED
         if self._taken > len(self.data):
             self.data.extend(bytes(self._taken - len(self.data)))

@@ -26,7 +26,7 @@ class TotalStoreOrder(Model):
 
     def load(self, at: int, size: int) -> bytes:
         """Return the newest of the task's own stores, or else the bytes visible to all."""
-        self._point()
+        self._access(at, at + size, False)
         content = self.data[at : at + size]
         world = self.world
         buffer = self._buffers.get(world.current)
@@ -36,19 +36,25 @@ class TotalStoreOrder(Model):
                     lay(each.content, each.at, content, at)
         if self._recording:
             world.note(f"reads {self.shown(at, bytes(content))}")
-        return bytes(content)
+        value = bytes(content)
+        self._saw(value)
+        return value
 
     def byte(self, at: int) -> int:
         """Return one byte, as ``load``."""
         if self._recording:
             return self.load(at, 1)[0]
-        self._point()
+        self._access(at, at + 1, False)
         buffer = self._buffers.get(self.world.current)
         if buffer:
             for each in reversed(buffer):
                 if each.at <= at < each.end:
-                    return each.content[at - each.at]
-        return self.data[at]
+                    value = each.content[at - each.at]
+                    self._saw(value)
+                    return value
+        value = self.data[at]
+        self._saw(value)
+        return value
 
     def store(self, at: int, content: bytes) -> None:
         """Put a store in the task's queue, without a point: only its drain is seen by others."""
@@ -63,6 +69,7 @@ class TotalStoreOrder(Model):
         buffer.append(Buffered(self, name, at, bytes(content)))
         self._offered = None
         self._stored()
+        self._saw(None)
         if self._recording:
             world.note(f"stores {self.shown(at, content)}, not visible yet")
 
@@ -70,10 +77,12 @@ class TotalStoreOrder(Model):
         """Drain the task's queue, a step for each store."""
         buffer = self._buffers.get(self.world.current)
         while buffer:
-            self._point()
+            oldest = buffer[0]
+            self._access(oldest.at, oldest.end, True)
             if buffer:
                 oldest = buffer[0]
                 oldest.apply()
+                self._saw(None)
                 if self._recording:
                     self.world.note(f"fence: visible is {self.shown(oldest.at, oldest.content)}")
 
@@ -85,6 +94,14 @@ class TotalStoreOrder(Model):
             offered = [each for buffer in buffers if buffer for each in self._next_of(buffer)]
             self._offered = offered
         return offered
+
+    def state(self) -> object:
+        """Return the visible bytes, and each task's queue, in the order of their offers."""
+        queues = [
+            (name, *((each.at, each.content) for each in buffer))
+            for name, buffer in self._buffers.items()
+        ]
+        return bytes(self.data[: self._end]), *queues
 
     def drain(self, store: Buffered) -> None:
         """Make one store visible."""

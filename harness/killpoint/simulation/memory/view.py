@@ -28,6 +28,9 @@ class View(Model):
     def __init__(self, world: World, room: int = ALIGNED) -> None:
         super().__init__(world, room)
         self._log: list[tuple[int, bytes]] = []
+        self._marks: list[int] = []
+        """By entry, a hash of the store and of those that it came after: whatever order others
+        were made in."""
         self._known: dict[str, int] = {}
         """By task, a bit for each entry of the log that it knows of."""
         self._fenced = 0
@@ -38,17 +41,20 @@ class View(Model):
         """By range that was loaded: the log entries that overlap it, the oldest first."""
         self._hit_by: dict[tuple[int, int], list[list[int]]] = {}
         """By range that was stored to: the lists of the loaded ranges that it overlaps."""
+        self._made: dict[str, int] = {}
+        """By task, the number of its stores."""
         self._stale: dict[str, int] = {}
 
     def load(self, at: int, size: int) -> bytes:
         """Return the newest value, or by choice an older one that the task may still see."""
-        self._point()
+        self._access(at, at + size, False)
         name = self.world.current
         hits = self._hits.get((at, size))
         if hits is None:
             hits = self._hits_of(at, size)
         back = self._choose(name, hits) if hits and name != "-" else 0
         content = self._old(at, size, hits, back) if back else bytes(self.data[at : at + size])
+        self._saw(content)
         if self._recording:
             old = ", which is an old value" if back else ""
             self.world.note(f"reads {self.shown(at, content)}{old}")
@@ -58,7 +64,7 @@ class View(Model):
         """Return one byte, as ``load``."""
         if self._recording:
             return self.load(at, 1)[0]
-        self._point()
+        self._access(at, at + 1, False)
         name = self.world.current
         hits = self._hits.get((at, 1))
         if hits is None:
@@ -66,19 +72,31 @@ class View(Model):
         if hits and name != "-":
             back = self._choose(name, hits)
             if back:
-                return self._old(at, 1, hits, back)[0]
-        return self.data[at]
+                value = self._old(at, 1, hits, back)[0]
+                self._saw(value)
+                return value
+        value = self.data[at]
+        self._saw(value)
+        return value
 
     def store(self, at: int, content: bytes) -> None:
         """Make a store, which this task knows of."""
         world = self.world
         name = world.current
         if name != "-":
-            self._point()
+            self._access(at, at + len(content), True)
             if not self._log:
                 self._before = bytes(self.data)
             entry = len(self._log)
+            under = sorted(
+                mark
+                for mark, (start, stored) in zip(self._marks, self._log, strict=True)
+                if start < at + len(content) and at < start + len(stored)
+            )
+            made = self._made.get(name, 0)
+            self._marks.append(hash((name, made, at, bytes(content), *under)))
             self._known[name] = self._known.get(name, 0) | 1 << entry
+            self._made[name] = made + 1
             self._log.append((at, bytes(content)))
             lists = self._hit_by.get((at, len(content)))
             if lists is None:
@@ -86,6 +104,7 @@ class View(Model):
             for hits in lists:
                 hits.append(entry)
             self._stored()
+            self._saw(None)
         self.data[at : at + len(content)] = content
         if self._recording:
             world.note(f"stores {self.shown(at, content)}")
@@ -95,11 +114,28 @@ class View(Model):
         name = self.world.current
         if name == "-":
             return
-        self._point()  # a task that fences before this one may see its stores
+        self._access(-1, 0, True)  # a task that fences before this one may see its stores
         self._fenced |= self._known.get(name, 0)
         self._known[name] = self._fenced
+        self._saw(None)
         if self._recording:
             self.world.note("fence")
+
+    def state(self) -> object:
+        """Return the stores with the order of those to one place, and who knows of which."""
+        known = [
+            (name, self._sum(bits), self._stale.get(name, 0))
+            for name, bits in sorted(self._known.items())
+        ]
+        return self._sum((1 << len(self._log)) - 1), self._sum(self._fenced), *known
+
+    def _sum(self, bits: int) -> int:
+        """Return one hash of these entries, in whatever order they are."""
+        total = 0
+        for entry, mark in enumerate(self._marks):
+            if bits >> entry & 1:
+                total ^= mark
+        return total
 
     def _old(self, at: int, size: int, hits: list[int], back: int) -> bytes:
         """Return the bytes without the newest ``back`` stores to them."""

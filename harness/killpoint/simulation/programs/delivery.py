@@ -28,6 +28,7 @@ class Delivery(msgspec.Struct, frozen=True, tag="delivery"):
 
     sockets: ClassVar[bool] = False
     threads: ClassVar[bool] = False
+    reducible: ClassVar[bool] = True
     late: ClassVar[bool] = False
 
     shape: QueueShape

@@ -40,6 +40,7 @@ class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
 
     sockets: ClassVar[bool] = True
     threads: ClassVar[bool] = True
+    reducible: ClassVar[bool] = False
     late: ClassVar[bool] = False
 
     shape: QueueShape

@@ -22,6 +22,7 @@ class Waking(msgspec.Struct, frozen=True, tag="waking"):
 
     sockets: ClassVar[bool] = True
     threads: ClassVar[bool] = False
+    reducible: ClassVar[bool] = False
 
     shape: QueueShape
     pauses: list[float]

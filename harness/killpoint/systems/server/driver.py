@@ -128,6 +128,8 @@ class Driver:
         """Seconds that an undisturbed start takes now, for a play that strikes late in one."""
         self._struck: dict[str, int] = {}
         """Pid of each part when it was struck last."""
+        self._asked_to_end: set[str] = set()
+        """Parts that were sent a signal which asks them to end."""
         self._took = 0.0
         """Seconds that the start and the control took: a measure of this machine's speed now."""
         self._nodes: Nodes | None = None
@@ -498,8 +500,11 @@ class Driver:
         if pid is None:
             if step.role not in self._watch.known:
                 self._tell_lacking(step.role)
+            elif FRONT in self._asked_to_end:
+                gone = f"{step.role} had ended by itself, once the front was asked to"
+                self.log.write("lacking", error=f"there is no drain to strike it in: {gone}")
             self.unreached.append(f"{step.role} was gone")
-            self.log.write("not-reached", target=step.role)
+            self.log.write("not-reached", target=step.role, gone=True)
             return
         if self._calling is not None and self._calling.done():
             self.unreached.append("the utility call was answered before the fault")
@@ -507,6 +512,8 @@ class Driver:
             return
         self._calling = None
         self._struck[step.role] = pid
+        if step.fault in ("sigterm", "sigint"):
+            self._asked_to_end.add(step.role)
         if step.fault in _EXHAUSTIONS:
             await self._take_away(step, pid)
             return

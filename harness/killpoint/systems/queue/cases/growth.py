@@ -64,8 +64,8 @@ def _stream(
     return Case(id, summary, run, frozenset(needs))
 
 
-_SMALL = Message(size=512, repeat=1_000)
-_LARGE = Message("array", 10_000, repeat=800)
+_SMALL = Message(size=512, repeat=500)
+_LARGE = Message("array", 10_000, repeat=400)
 """Too large for a chunk of ``_NARROW``, and no larger than need be: one buffer more in use, at some
 time, must not pass for a few bytes of each of the messages. ZeroMQ gives what is above 8 KiB memory
 of its own."""

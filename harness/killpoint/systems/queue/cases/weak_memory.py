@@ -74,8 +74,8 @@ def _wide(ask: Ask) -> Ask:
     return Ask(ask.way, ask.bound, runs)
 
 
-def _preemptions(cap: int) -> Ask:
-    return Ask("preemptions", 2, cap)
+def _preemptions(cap: int, bound: int = 2) -> Ask:
+    return Ask("preemptions", bound, cap)
 
 
 def _delays(cap: int) -> Ask:
@@ -91,15 +91,15 @@ CASES: tuple[Case, ...] = (
     _case(
         "R5/every-order",
         "each message once, whole, in order, in every order of steps on plain memory",
-        ("sequential", ONE_SLOT, [_preemptions(5_000)]),
-        ("sequential", TWO_SLOTS, [_preemptions(12_000)]),
+        ("sequential", ONE_SLOT, [_preemptions(8_000, 3)]),
+        ("sequential", TWO_SLOTS, [_preemptions(15_000, 3)]),
         ("sequential", TWO_READERS, [_delays(1_000), *_beside(150)]),
     ),
     _case(
         "R5/store-buffers",
         "each message once, whole, in order, with store buffers that drain late, as on x86",
         ("tso", ONE_SLOT, [_delays(5_000)]),
-        ("tso", TWO_SLOTS, [_delays(3_500)]),
+        ("tso", TWO_SLOTS, [_delays(6_000)]),
         ("tso", TWO_READERS, [_delays(700), *_beside(150)]),
         fully=[("tso", TWO_SLOTS, [_preemptions(_FULL)])],
     ),

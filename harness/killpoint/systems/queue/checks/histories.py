@@ -9,24 +9,34 @@ operations that contradict each other, and no others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 import msgspec
 
 from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs, ordered_end
 from killpoint.checkers.overlap import overlap, span
+from killpoint.checkers.partition import network_faults
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.systems.queue.checks.deadlines import PROMPT, late_or_early
 from killpoint.systems.queue.checks.delivery import check_r6_no_aliasing
+from killpoint.systems.queue.checks.lifecycle import numbers_in
+from killpoint.systems.queue.checks.partitions import through
 from killpoint.systems.queue.record import Got, Sent, got, mismatches, sent, wrong_data
 from killpoint.verdict import Violation
 
-_Kind = Literal["lost", "starved", "reordered"]
-_OF_A_DEATH = ("peer-died", "closed")
+_Kind = Literal["lost", "starved", "late"]
+_OF_AN_END = ("peer-died", "closed", "lost")
+_GOES_ON = 1_000_000_000
+"""ns within which a send that waits goes on, and ends, once a slot is free: ten times what a party
+that waits has to hear of it, since a message may be long and a wait be made of naps."""
+_TRIED = 1.0
+"""Seconds of a close after which a connection that was harmed may have kept it from delivering."""
+_MENDED = 3_000_000_000
+"""ns for which a connection that was reset, or healed, may still carry nothing."""
 
 
 class Facts(msgspec.Struct):
@@ -38,23 +48,47 @@ class Facts(msgspec.Struct):
     received: dict[str, list[Got]]
     """Receive calls by reader, in the order of their ends."""
     left: dict[str, int]
-    """Time at which each reader that closed its end began to, ns."""
+    """Time at which each role that closed its end began to, ns."""
     deaths: dict[str, int]
     """Time before the first fault of each role that died, ns."""
+    harmed: dict[str, list[tuple[int, int]]]
+    """Begin and end of the times in which each remote reader's connection carried little, ns."""
 
     @classmethod
     def of(cls, scenario: Scenario, history: History) -> Facts:
         """Read the operations off a history."""
         readers = scenario.readers()
         ended = {role: ordered_end(history, role) or 0 for role in deaths(history)}
-        left = {e.role: e.t for e in history.of("begin") if e.text("op") == "close"}
+        closes = [e for e in history.of("begin") if e.text("op") == "close"]
+        left = {e.role: e.t for e in reversed(closes)}
         received = {name: got(history, name) for name in readers}
-        return cls(scenario, history, sent(history), received, left, ended)
+        harmed = _harmed(scenario, history)
+        return cls(scenario, history, sent(history), received, left, ended, harmed)
+
+    def is_harmed(self, since: int, until: int, readers: Iterable[str]) -> bool:
+        """Return whether a connection of these readers carried little in some of that time."""
+        times = [each for reader in readers for each in self.harmed.get(reader, ())]
+        return any(began <= until and ended >= since for began, ended in times)
 
     def spans(self) -> list[tuple[int, int]]:
         """Return the begin and the end of every operation, ns."""
         received = [call for calls in self.received.values() for call in calls]
         return [span(each.began, each.ended) for each in (*self.sends, *received)]
+
+
+def _harmed(scenario: Scenario, history: History) -> dict[str, list[tuple[int, int]]]:
+    faults, times = network_faults(history), dict[str, list[tuple[int, int]]]()
+    for fault in faults:
+        if fault.text("fault") == "heal":
+            continue
+        role = fault.text("target")
+        ended = fault.t
+        if fault.text("fault") != "reset":
+            heals = [e for e in faults if e.text("fault") == "heal" and e.t > fault.t]
+            ended = next((e.t for e in heals if e.text("target") in (role, "writer")), 1 << 62)
+        for reader in scenario.remote() if role == "writer" else [role]:
+            times.setdefault(reader, []).append((fault.t, ended + _MENDED))
+    return times
 
 
 def check_h1_queue_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -103,7 +137,16 @@ def _states(facts: Facts) -> tuple[int, int]:
 def _order(facts: Facts) -> Iterator[Violation]:
     """Each reader's messages are the sequence's, each once, with none left out between two."""
     for reader in facts.received:
-        yield from mismatches(facts.history, reader, tail_may_miss=True)
+        for found in mismatches(facts.history, reader, tail_may_miss=True):
+            yield _at(facts, reader, found)
+
+
+def _at(facts: Facts, reader: str, found: Violation) -> Violation:
+    """Return what was found at a reader, with what was done to its connection, if anything."""
+    if reader not in facts.harmed:
+        return found
+    done = [e for e in network_faults(facts.history) if e.text("target") in (reader, "writer")]
+    return through([e for e in done if e.text("fault") != "heal"], found)
 
 
 def _content(facts: Facts) -> Iterator[Violation]:
@@ -139,8 +182,8 @@ def _receives_that_took_nothing(facts: Facts) -> Iterator[Violation]:
                 last = due.seq if due is not None else last
             elif call.outcome == "timeout" and call.ended is not None:
                 due = _due(facts, last)
-                if due is not None and _long_since(facts.history, due, call.ended):
-                    yield _unread(facts, reader, call, due)
+                if due is not None and _long_since(facts, reader, due, call.ended):
+                    yield _at(facts, reader, _unread(facts, reader, call, due))
 
 
 def _due(facts: Facts, last: int) -> Sent | None:
@@ -154,12 +197,14 @@ def _due(facts: Facts, last: int) -> Sent | None:
     return None
 
 
-def _long_since(history: History, message: Sent, ended: Event) -> bool:
+def _long_since(facts: Facts, reader: str, message: Sent, ended: Event) -> bool:
     """Return whether a message had been published for so long that a receive had to see it."""
     published = message.ended
     if published is None:
         return False
-    allowed = PROMPT + history.allowance(published.t, ended.t)
+    allowed = PROMPT + facts.history.allowance(published.t, ended.t)
+    if facts.is_harmed(ended.t - allowed, ended.t, [reader]):
+        return False
     return ended.t - published.t > allowed
 
 
@@ -187,30 +232,59 @@ def _sends_that_failed(facts: Facts) -> Iterator[Violation]:
         if message.form == "unencodable" and outcome == "error":
             continue
         if outcome == "timeout":
-            if _had_room(facts, message, message.ended):
-                yield _unsent(facts, message, "starved", "found no room, and a slot was free")
-        elif not (outcome in _OF_A_DEATH and _died_before(facts, message.ended, "reader-")):
+            free = _free_since(facts, message, message.ended)
+            bound = PROMPT + facts.history.allowance(message.began.t - PROMPT, message.ended.t)
+            if free is not None and message.ended.t - free > bound:
+                how = f"found no room, and {_why_room(facts, message.ended)}"
+                yield _unsent(facts, message, "starved", how)
+        elif not (outcome in _OF_AN_END and _readers_ended(facts, message.ended.t)):
             said = f"{outcome} {message.ended.text('error')}".rstrip()
             yield _unsent(facts, message, "lost", f"was not sent, and no party was gone: {said}")
 
 
-def _had_room(facts: Facts, message: Sent, ended: Event) -> bool:
-    """Return whether a slot had been free for so long that a send had to find it.
+def _sends_that_slept_on(facts: Facts) -> Iterator[Violation]:
+    """A send that waits for a slot goes on when there is one, and not at its deadline."""
+    for message in facts.sends:
+        if not message.ok or message.ended is None:
+            continue
+        free = _free_since(facts, message, message.ended)
+        bound = _GOES_ON + facts.history.allowance(message.began.t, message.ended.t)
+        waited = message.ended.t - max(free or 0, message.began.t)
+        if free is not None and waited > bound:
+            why = _why_room(facts, message.ended)
+            how = f"was sent only {waited / 1e6:.0f} ms after it could have been: {why}"
+            yield _unsent(facts, message, "late", how)
+
+
+def _free_since(facts: Facts, message: Sent, ended: Event) -> int | None:
+    """Return the time since which a slot was free for a message, ns; None: that cannot be told.
 
     What becomes of the slots of the dead cannot be told. With remote readers a queue may let fewer
     messages be under way than it has slots, but one.
     """
-    if facts.deaths:
-        return False
     shape = facts.scenario.shape
-    seen = ended.t - PROMPT - facts.history.allowance(message.began.t - PROMPT, ended.t)
+    remote = facts.scenario.remote()
+    if facts.deaths or facts.is_harmed(message.began.t, ended.t, remote):
+        return None
     published = sum(m.ok for m in facts.sends if m.seq < message.seq)
-    taken = [
-        sum(_took(c) and c.ended is not None and c.ended.t <= seen for c in calls)
-        for reader, calls in facts.received.items()
-        if facts.left.get(reader, ended.t) >= ended.t
-    ]
-    return published - min(taken, default=published) < (1 if shape.remote else shape.chunks)
+    needed = published + 1 - (1 if shape.remote else shape.chunks)
+    since = 0
+    for reader, calls in facts.received.items():
+        taken = [c.ended.t for c in calls if _took(c) and c.ended is not None]
+        gone = facts.left.get(reader, 1 << 62)
+        due = taken[needed - 1] if 0 < needed <= len(taken) else (gone if needed > 0 else 0)
+        since = max(since, min(due, gone))
+    return since if since <= ended.t else None
+
+
+def _why_room(facts: Facts, ended: Event) -> str:
+    """Return the words for the slot that was free: who had left, if it waits for them."""
+    gone = [r for r in facts.received if facts.left.get(r, 1 << 62) <= ended.t]
+    return (
+        f"nobody else but {', '.join(gone)}, who had left, was behind"
+        if gone
+        else ("a slot was free")
+    )
 
 
 def _took(call: Got) -> bool:
@@ -225,7 +299,10 @@ def _unsent(facts: Facts, message: Sent, kind: _Kind, how: str) -> Violation:
 
 
 def _receives_that_failed(facts: Facts) -> Iterator[Violation]:
-    """A receive fails only of the writer's death, once all that it had published is read."""
+    """A receive fails only of the writer's end, once all that it had published is read.
+
+    After a clean end it may instead say how many messages are lost (Q16).
+    """
     for reader, calls in facts.received.items():
         last = -1
         for call in calls:
@@ -238,17 +315,41 @@ def _receives_that_failed(facts: Facts) -> Iterator[Violation]:
                 continue
             assert call.ended is not None
             said = f"{call.outcome} {call.ended.text('error')}".rstrip()
-            if not (call.outcome in _OF_A_DEATH and _died_before(facts, call.ended, "writer")):
+            if not (call.outcome in _OF_AN_END and _writer_ended(facts, call.ended.t)):
                 cause = f"{reader}'s receive failed, and no party was gone: {said}"
                 yield Violation("lost", cause, evidence(facts.history, [call.began, call.ended]))
             elif due is not None and due.ended is not None and due.ended.t < call.began.t:
+                if call.outcome == "lost" and _missed(facts, last) & numbers_in(call):
+                    return  # what is lost was told: no more is due
+                if reader in facts.harmed and _tried_to_the_end(facts):
+                    return
                 cause = f"{reader} was told of the writer's end before message {due.seq}: {said}"
                 events = [due.ended, call.began, call.ended]
-                yield Violation("lost", cause, evidence(facts.history, events))
+                yield _at(facts, reader, Violation("lost", cause, evidence(facts.history, events)))
 
 
-def _died_before(facts: Facts, event: Event, roles: str) -> bool:
-    return any(t <= event.t for role, t in facts.deaths.items() if role.startswith(roles))
+def _missed(facts: Facts, last: int) -> set[int]:
+    """Return the numbers of messages that a reader may say it missed after this one."""
+    certain = sum(m.ok for m in facts.sends if m.seq > last)
+    return set(range(certain, certain + sum(m.uncertain for m in facts.sends) + 1))
+
+
+def _tried_to_the_end(facts: Facts) -> bool:
+    """Return whether the writer's close took so long that its time for delivery was up (Q11)."""
+    ends = [e for e in facts.history.of("end", role="writer") if e.text("op") == "close"]
+    took = ends[0].data.get("s") if ends else None
+    return isinstance(took, float) and took >= _TRIED
+
+
+def _writer_ended(facts: Facts, by: int) -> bool:
+    """Return whether the writer had begun to leave, or was struck dead, by then."""
+    return min(facts.deaths.get("writer", by + 1), facts.left.get("writer", by + 1)) <= by
+
+
+def _readers_ended(facts: Facts, by: int) -> bool:
+    """Return whether a reader was struck dead by then, or all had begun to leave."""
+    died = any(t <= by for role, t in facts.deaths.items() if role != "writer")
+    return died or all(facts.left.get(reader, by + 1) <= by for reader in facts.received)
 
 
 def _held(facts: Facts) -> Iterator[Violation]:
@@ -268,6 +369,7 @@ _RULES: tuple[Callable[[Facts], Iterator[Violation]], ...] = (
     _not_before_it_was_sent,
     _receives_that_failed,
     _sends_that_failed,
+    _sends_that_slept_on,
     _receives_that_took_nothing,
     _held,
     _deadlines,

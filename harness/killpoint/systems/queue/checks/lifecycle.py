@@ -176,7 +176,7 @@ def _after_close(scenario: Scenario, history: History, reader: str) -> list[Viol
     calls = got(history, reader)
     lost = len(accepted - {call.seq for call in calls if call.outcome == "ok"})
     told = next((call for call in calls if call.outcome == "lost"), None)
-    excused = told is not None and lost in _numbers(told)
+    excused = told is not None and lost in numbers_in(told)
     optional = frozenset(accepted) if excused else frozenset[int]()
     differ = mismatches(history, reader, optional=optional, tail_may_miss=True)
     for _, _, call in torn(history, [reader], scenario.shape.chunk_bytes):
@@ -192,8 +192,8 @@ def _after_close(scenario: Scenario, history: History, reader: str) -> list[Viol
     return []
 
 
-def _numbers(told: Got) -> set[int]:
-    """The numbers in an error's text, without the place in the code that ends it."""
+def numbers_in(told: Got) -> set[int]:
+    """Return the numbers in an error's text, without the place in the code that ends it."""
     error = told.ended.text("error") if told.ended else ""
     return {int(word) for word in re.findall(r"\d+", re.sub(r"\s*\([^()]*:\d+\)$", "", error))}
 

@@ -155,16 +155,16 @@ def _nothing_lost(scenario: Scenario, history: History, faults: list[Event]) -> 
             found.append(Violation("wrong-data", f"{reader} received message {call.seq} altered"))
     differ = [v for reader in scenario.readers() for v in mismatches(history, reader)]
     found = found or [v for v in differ if v.kind != "lost"]
-    found = found or [_through(faults, each) for each in hangs(history)]
-    found = found or _unsent(history) or [_through(faults, each) for each in differ]
+    found = found or [through(faults, each) for each in hangs(history)]
+    found = found or _unsent(history) or [through(faults, each) for each in differ]
     if not found and not struck:
         raise Inconclusive("nothing was sent since a connection was harmed")
     arrived = sum(c.outcome == "ok" for r in scenario.readers() for c in got(history, r))
     return Finding(found[:1], {"messages": arrived})
 
 
-def _through(faults: list[Event], found: Violation) -> Violation:
-    """A loss or a hang, with what was done to the connections meanwhile, such as ``reset``."""
+def through(faults: list[Event], found: Violation) -> Violation:
+    """Return a loss or a hang with what was done to the connections meanwhile: ``reset``, say."""
     words = dict.fromkeys(fault.text("fault") for fault in faults)
     cause = f"{found.cause} (connections: {', '.join(words)})"
     return msgspec.structs.replace(found, cause=cause)
