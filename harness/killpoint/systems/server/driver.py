@@ -319,14 +319,20 @@ class Driver:
         self._took += time.monotonic() - began
         await talk.hold(step.exchanges, step.deadline + self._allowed())
         if program.metrics and program.open_requests:
-            await self._settled()
+            await self._settled(talk)
 
-    async def _settled(self) -> None:
-        """Record how long the server's own metrics count requests that nobody waits for."""
+    async def _settled(self, talk: Dialogue) -> None:
+        """Record how long the server's own metrics count requests that nobody waits for.
+
+        Some servers renew their counts only while they compute: the look after one that
+        finds some is preceded by a short request, so that it sees what is held now.
+        """
         began, number = time.monotonic(), -1.0
 
         async def settled() -> bool:
             nonlocal number
+            if number > 0:
+                await talk.ask_briefly(_SHORT)
             found = await fetch(self._address, "GET", self._program.metrics, _SHORT)
             if found.status == 200:
                 number = summed(found.body, self._program.open_requests)

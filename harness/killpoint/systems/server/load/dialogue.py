@@ -83,9 +83,13 @@ class Dialogue:
         await self._exchange(len(exchanges), last, deadline)
         self._log.write("dialogue-ended")
 
+    async def ask_briefly(self, within: float) -> None:
+        """Ask for one token, whatever comes of it: a server that idles computes again."""
+        await self._ask(self._encoded({"prompt": self._prompts[0], "max_tokens": 1}), within)
+
     async def _speak(self, prompt: int, tokens: int, within: float) -> bool:
         most = tokens or self._longest
-        asked = {"prompt": self._prompts[prompt], "max_tokens": most}
+        asked: dict[str, object] = {"prompt": self._prompts[prompt], "max_tokens": most}
         reply, answer, why = await self._ask(self._encoded(asked), within)
         if reply.status != 200 or why or 0 not in answer.choices:
             return False
