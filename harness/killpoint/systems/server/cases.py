@@ -7,6 +7,7 @@ from functools import partial
 from killpoint.case import Case
 from killpoint.search.case_run import CaseRun
 from killpoint.search.races import race
+from killpoint.systems.server.generated import GENERATED
 from killpoint.systems.server.plays.grid import FULL_PLAYS
 from killpoint.systems.server.plays.named import PLAYS, NamedPlay
 
@@ -41,6 +42,6 @@ def _cases(plays: tuple[NamedPlay, ...], *, full: bool) -> tuple[Case, ...]:
     )
 
 
-CASES: tuple[Case, ...] = _cases(PLAYS, full=False)
+CASES: tuple[Case, ...] = (*_cases(PLAYS, full=False), *GENERATED)
 FULL_CASES: tuple[Case, ...] = _cases(FULL_PLAYS, full=True)
 """Cases that run only under ``--full``, or if they are named."""

@@ -13,6 +13,7 @@ from killpoint.checkers.finding import Checker, Finding, Inconclusive, Lacking, 
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
+from killpoint.systems.server.histories import check_h7_dialogues
 from killpoint.systems.server.program import GONE_WITHIN, UNSTATED_DRAIN
 from killpoint.systems.server.record import (
     SECOND,
@@ -290,6 +291,7 @@ _JUDGES: dict[str, Callable[[Life, Ledger], Finding]] = {
     "E8": check_e8_orphans,
     "E9": check_e9_capacity_given_back,
     "E10": check_e10_isolation,
+    "H7": check_h7_dialogues,
     "L1": check_l1_nothing_left,
 }
 _OF_ANY_TREE: dict[str, Checker] = {

@@ -27,7 +27,9 @@ from killpoint.runner.observe.diagnosis import last_line, seen
 from killpoint.runner.processes.priority import to_thread_ahead
 from killpoint.scenario import AnyStep, Attack, Fault, ProbeExposure, Scenario
 from killpoint.systems.server.load.clients import Address, Load, fetch
+from killpoint.systems.server.load.dialogue import Dialogue
 from killpoint.systems.server.load.http_reply import ClientRequest, requests_for
+from killpoint.systems.server.load.measures import summed
 from killpoint.systems.server.load.other_clients import abort_whole, keep_coming, read_slowly
 from killpoint.systems.server.machine import (
     SIGNALS,
@@ -56,6 +58,7 @@ from killpoint.systems.server.steps import (
     ServerCall,
     ServerContinueLoad,
     ServerControl,
+    ServerDialogue,
     ServerHangUp,
     ServerInspect,
     ServerLine,
@@ -185,6 +188,8 @@ class Driver:
                     self._load.leave(step.clients, never_read=step.never_read)
             case ServerOpenLoop() | ServerSlowReaders():
                 self._begin_beside(step)
+            case ServerDialogue():
+                await self._converse(step)
             case ServerSendInvalid():
                 await self._refuse()
             case ServerWaitRestored():
@@ -303,6 +308,38 @@ class Driver:
         took = time.monotonic() - began
         self._took += took
         self._watch.pace.undisturbed = self._load.chars / took
+
+    async def _converse(self, step: ServerDialogue) -> None:
+        """Have clients ask as the exchanges say; then wait until the server holds no request."""
+        began, program = time.monotonic(), self._program
+        within = step.deadline + self._allowed()
+        talk = Dialogue(self._address, self.log, program.prompts, program.answer_tokens)
+        if not await talk.control(step.exchanges, 2 * within):
+            raise Stalled("not every prompt was answered before anything was done")
+        self._took += time.monotonic() - began
+        await talk.hold(step.exchanges, step.deadline + self._allowed())
+        if program.metrics and program.open_requests:
+            await self._settled(talk)
+
+    async def _settled(self, talk: Dialogue) -> None:
+        """Record how long the server's own metrics count requests that nobody waits for.
+
+        Some servers renew their counts only while they compute: the look after one that
+        finds some is preceded by a short request, so that it sees what is held now.
+        """
+        began, number = time.monotonic(), -1.0
+
+        async def settled() -> bool:
+            nonlocal number
+            if number > 0:
+                await talk.ask_briefly(_SHORT)
+            found = await fetch(self._address, "GET", self._program.metrics, _SHORT)
+            if found.status == 200:
+                number = summed(found.body, self._program.open_requests)
+            return number == 0
+
+        await self._watch.until(settled, 3 * _ABOVE)
+        self.log.write("settled", open=number, s=since(began))
 
     def _allowed(self) -> float:
         """Return the seconds beyond our bounds: twice what start and answers took undisturbed.

@@ -1,4 +1,4 @@
-"""Invariants of a whole server: E5 to E10."""
+"""Invariants of a whole server: E5 to E10, and H7."""
 
 from __future__ import annotations
 
@@ -51,5 +51,13 @@ INVARIANTS: tuple[Invariant, ...] = (
         "A request that was refused, failed or aborted changes no later answer.",
         _SERVER,
         {"cases": 1, "answers": 12},
+    ),
+    Invariant(
+        "H7",
+        "What many clients see of a server at once could have been: each answer has the tokens, the"
+        " end and the usage that its request has undisturbed, streamed or whole, wherever a stop"
+        " string falls; and nobody's end, error or haste costs another one's.",
+        _SERVER,
+        {"cases": 1, "exchanges": 20, "completions": 20, "overlaps": 20},
     ),
 )

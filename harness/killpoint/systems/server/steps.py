@@ -181,6 +181,64 @@ class ServerInspect(Step, tag="server-inspect"):
     """Seconds in which the silence must come."""
 
 
+Leaves = Literal["", "head", "body", "asked", "piece", "choice"]
+"""Moment at which a client hangs up: in the middle of its request's head or body, once it has
+asked, with the first piece of its stream, with the end of one of several completions."""
+Wrong = Literal["", "json", "model", "prompt", "last-prompt"]
+"""Fault of a request that no server can grant: no JSON, another model, no prompt at all, more than
+there can be in the last of its prompts."""
+Pace = Literal["", "reads-slowly", "sends-slowly", "half-closes"]
+"""Manner of a client that is none of the usual; empty: as usual."""
+
+
+class StopAt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Stop string of an exchange: a part of the text that one of its prompts is answered with."""
+
+    prompt: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Prompt whose answer it is taken from, by its place in the request."""
+    end: Annotated[int, msgspec.Meta(ge=0, le=100)] = 100
+    """Place of its end in that text, in percent."""
+    length: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    beside: bool = False
+    """True to have another stop string beside it that begins in its midst, and never comes."""
+
+
+class Exchange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Request of one client in a dialogue, and the way in which it asks and leaves."""
+
+    prompts: Annotated[list[Annotated[int, msgspec.Meta(ge=0)]], msgspec.Meta(min_length=1)] = (
+        msgspec.field(default_factory=lambda: [0])
+    )
+    """Numbers of the program's prompts, asked in one request."""
+    tokens: Annotated[int, msgspec.Meta(ge=0, le=1 << 16)] = 16
+    """Most tokens of each completion; 0: as many as the program's answers have."""
+    times: Annotated[int, msgspec.Meta(ge=1, le=128)] = 1
+    """Number of times that its list of prompts is repeated."""
+    at: Seconds = 0.0
+    """Seconds after the dialogue's begin at which the client asks."""
+    stream: bool = False
+    usage: bool = False
+    """True to ask for the usage at the end of a stream."""
+    stops: list[StopAt] = []
+    leaves: Leaves = ""
+    wrong: Wrong = ""
+    pace: Pace = ""
+    repeat: Annotated[int, msgspec.Meta(ge=1, le=8)] = 1
+    """Number of times that it asks, on one connection as long as the server keeps it open."""
+
+
+class ServerDialogue(Step, tag="server-dialogue"):
+    """Clients ask as these exchanges say, all at once; the step ends when all have ended.
+
+    Every combination of prompt and length is asked once before, undisturbed: the control.
+    """
+
+    exchanges: Annotated[list[Exchange], msgspec.Meta(min_length=1, max_length=256)]
+    deadline: Seconds = 10.0
+    """Seconds after which a client gives up, beside twice what the start of the server and the
+    control took in this play."""
+
+
 class ServerSendInvalid(Step, tag="server-send-invalid"):
     """Requests come that no server can grant: no JSON, another model, more than there can be."""
 
@@ -232,6 +290,7 @@ ServerStep = (
     | ServerPhase
     | ServerContinueLoad
     | ServerCall
+    | ServerDialogue
     | ServerHangUp
     | ServerInspect
     | ServerLine
@@ -256,11 +315,13 @@ def calls_of(steps: Sequence[Step]) -> list[str]:
 
 __all__ = [
     "SERVER_PARTS",
+    "Exchange",
     "LineFaultName",
     "PartKind",
     "ServerCall",
     "ServerContinueLoad",
     "ServerControl",
+    "ServerDialogue",
     "ServerHangUp",
     "ServerInspect",
     "ServerLine",
@@ -278,5 +339,6 @@ __all__ = [
     "ServerWaitIdle",
     "ServerWaitRestarted",
     "ServerWaitRestored",
+    "StopAt",
     "calls_of",
 ]

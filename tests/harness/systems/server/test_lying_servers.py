@@ -27,6 +27,7 @@ LIES = (
     ("litters", "L1/undisturbed", "leak"),
     ("keeps-places", "E9/clients-hang-up", "leak"),
     ("remembers", "E10/refused-and-aborted", "wrong-data"),
+    ("other-tokens", "H7/generated", "wrong-data"),
     ("decodes", "S3/strangers", "exposure"),
 )
 LONG_LIES = (
