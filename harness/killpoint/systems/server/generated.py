@@ -6,14 +6,17 @@ many at a time.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
 from killpoint.case import Case
 from killpoint.scenario import Scenario
 from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.shrink.attempt import fewest
 from killpoint.systems.server.generator import program
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import Exchange, ServerDialogue
@@ -37,50 +40,29 @@ def _run(topology: Topology, case_run: CaseRun) -> None:
 
 def smaller(case_run: CaseRun, scenario: Scenario, seconds: float) -> None:
     """Play smaller and smaller dialogues that violate, for so long."""
-
-    def violates(exchanges: list[Exchange]) -> bool:
-        if time.monotonic() > until:
-            return False
-        try:
-            case_run.play(_with(scenario, exchanges))
-        except Violated:
-            return True
-        return False
-
     until = time.monotonic() + seconds
-    shrunk(_exchanges(scenario), violates)
+    offers = fewest(_exchanges(scenario), partial(_with, scenario), keep=1)
+    with contextlib.suppress(StopIteration):
+        candidate = next(offers)
+        while time.monotonic() < until:
+            candidate = offers.send(_violates(case_run, candidate))
 
 
-def shrunk(exchanges: list[Exchange], violates: Callable[[list[Exchange]], bool]) -> list[Exchange]:
-    """Return the exchanges that are left when no part of them can be left out any more."""
-    parts = 2
-    while len(exchanges) > 1:
-        fewer = next((fewer for fewer in _fewer(exchanges, parts) if violates(fewer)), None)
-        if fewer is not None:
-            exchanges, parts = fewer, 2
-        elif parts >= len(exchanges):
-            break
-        else:
-            parts = min(len(exchanges), 2 * parts)
-    return exchanges
-
-
-def _fewer(exchanges: list[Exchange], parts: int) -> Iterator[list[Exchange]]:
-    """Yield each of so many parts alone, then all but each of them."""
-    size = -(-len(exchanges) // parts)
-    begins = range(0, len(exchanges), size)
-    yield from (exchanges[begin : begin + size] for begin in begins)
-    if parts > 2:
-        yield from (exchanges[:begin] + exchanges[begin + size :] for begin in begins)
+def _violates(case_run: CaseRun, scenario: Scenario) -> bool:
+    try:
+        case_run.play(scenario)
+    except Violated:
+        return True
+    return False
 
 
 def _exchanges(scenario: Scenario) -> list[Exchange]:
     return next(step.exchanges for step in scenario.steps if isinstance(step, ServerDialogue))
 
 
-def _with(scenario: Scenario, exchanges: list[Exchange]) -> Scenario:
+def _with(scenario: Scenario, exchanges: Sequence[Exchange]) -> Scenario:
     steps = [
-        msgspec.structs.replace(step, exchanges=exchanges)
+        msgspec.structs.replace(step, exchanges=list(exchanges))
         if isinstance(step, ServerDialogue)
         else step
         for step in scenario.steps

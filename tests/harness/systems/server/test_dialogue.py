@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from killpoint.scenario import dump, parse
-from killpoint.systems.server.generated import shrunk
+from killpoint.scenario import Scenario, dump, parse
+from killpoint.search.case_run import CaseRun, Violated
+from killpoint.systems.server.generated import smaller
 from killpoint.systems.server.generator import program
 from killpoint.systems.server.load.answer import Answer
 from killpoint.systems.server.load.dialogue import stop_strings
@@ -42,11 +45,32 @@ def test_a_program_is_one_start_and_every_kind_of_client_and_is_its_seeds() -> N
     assert parse(dump(made), "x").steps == made.steps
 
 
+class _Convicting:
+    """A case run that convicts dialogues which have all of these clients."""
+
+    def __init__(self, needed: list[Exchange]) -> None:
+        self.needed, self.least = needed, list[Exchange]()
+
+    def play(self, scenario: Scenario) -> None:
+        (dialogue,) = [step for step in scenario.steps if isinstance(step, ServerDialogue)]
+        if all(each in dialogue.exchanges for each in self.needed):
+            self.least = dialogue.exchanges
+            raise Violated("a lie")
+
+
 def test_clients_that_do_not_matter_are_left_out() -> None:
-    clients = [Exchange(tokens=number) for number in range(1, 44)]
-    needed = [clients[7], clients[30]]
-    assert shrunk(clients, lambda few: all(each in few for each in needed)) == needed
-    assert shrunk(clients, lambda few: False) == clients
+    made = program("H7/generated", 3, 0, "tensor-parallel")
+    (dialogue,) = [step for step in made.steps if isinstance(step, ServerDialogue)]
+    run = _Convicting([dialogue.exchanges[7], dialogue.exchanges[30]])
+    smaller(cast("CaseRun", run), made, 60.0)
+    assert run.least == run.needed
+
+
+def test_nothing_smaller_is_played_when_the_time_is_over() -> None:
+    made = program("H7/generated", 3, 0, "tensor-parallel")
+    run = _Convicting([])
+    smaller(cast("CaseRun", run), made, 0.0)
+    assert run.least == []
 
 
 def test_an_answer_has_each_completion_and_its_ends() -> None:

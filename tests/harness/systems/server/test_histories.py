@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from server_tape import ServerTape
 
@@ -74,8 +76,8 @@ def test_a_proper_dialogue_holds_and_is_counted() -> None:
         ("wrong-data", "its sum", {"used": [3, 5, 9]}),
     ],
 )
-def test_a_wrong_end_is_convicted(kind: str, word: str, how: dict[str, object]) -> None:
-    found = _Dialogue().ended(**how).violation("H7")  # type: ignore[arg-type]
+def test_a_wrong_end_is_convicted(kind: str, word: str, how: dict[str, Any]) -> None:
+    found = _Dialogue().ended(**how).violation("H7")
     assert found is not None
     assert (found.kind, word in found.cause) == (kind, True), found.cause
 
