@@ -127,8 +127,8 @@ def _read(pid: int, pause: Callable[[float], None], proc: Path) -> _Reading:
         graph.resting(list(inside)),
     )
     still = [edge for edge in waits if edge.ring not in moving]
-    used = {ring.name for ring in parties if any(slot.written for slot in ring.slots)}
-    found = suspects(everybody, still, computing, graph.mains(), used)
+    sent = {ring.name: ring.sent for ring in parties}
+    found = suspects(everybody, still, computing, graph.mains(), sent)
     return _Reading(picture, found, after)
 
 

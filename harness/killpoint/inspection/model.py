@@ -93,6 +93,15 @@ class Ring(msgspec.Struct, frozen=True):
         return sum(reader in slot.unread for slot in self.slots)
 
     @property
+    def sent(self) -> int:
+        """Number of messages that it has had, as far as it shows: by their numbers, or its slots.
+
+        A ring without numbers shows no more messages than it has slots.
+        """
+        written = [slot for slot in self.slots if slot.written]
+        return max(len(written), *((slot.number or 0) + 1 for slot in written), 0)
+
+    @property
     def full(self) -> bool:
         """True if the writer has to wait: every slot is written, and unread by a reader."""
         return all(slot.unread for slot in self.slots)

@@ -7,7 +7,7 @@ still a suspect a second later, with not a flag of its rings changed, is named. 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from killpoint.inspection.model import Culprit, Edge, Process
@@ -36,7 +36,7 @@ def suspects(
     edges: Sequence[Edge],
     computing: Sequence[tuple[Process, str, tuple[int, ...]]],
     mains: Mapping[int, Node],
-    used: Container[str] = (),
+    sent: Mapping[str, int] | None = None,
 ) -> list[Suspect]:
     """Return the suspects of one reading.
 
@@ -45,8 +45,8 @@ def suspects(
         edges: Waits that rings show.
         computing: Each process that runs and is waited for, what it does, and its waiters.
         mains: The main thread of each process.
-        used: Rings in which there has been a message: of several that a party may wait at, one
-            that never had any is not it.
+        sent: How many messages each ring has had, as far as it shows: of several that a party
+            may wait at, one that had fewer than another is not it.
     """
     found = [
         Suspect(
@@ -58,7 +58,7 @@ def suspects(
         )
         for process, doing, waiters in computing
     ]
-    found += _unanswered(processes, edges, used)
+    found += _unanswered(processes, edges, sent or {})
     known = {suspect.pid for suspect in found}
     return [*found, *(each for each in _absent(processes, edges, mains) if each.pid not in known)]
 
@@ -99,25 +99,31 @@ def _doing(node: Node) -> tuple[str, str]:
 
 
 def _unanswered(
-    processes: Mapping[int, Process], edges: Sequence[Edge], used: Container[str]
+    processes: Mapping[int, Process], edges: Sequence[Edge], sent: Mapping[str, int]
 ) -> list[Suspect]:
-    """Return, of two that wait for each other, the one that rests and owes the other an answer."""
-    answered = {edge.waiter for edge in edges if not edge.idle and edge.ring in used}
+    """Return, of two that wait for each other, the one that rests and owes the other an answer.
+
+    Of several that may, those are left out that answered less by more than the lost answer.
+    """
     rests = {(edge.waiter, edge.on): edge for edge in edges if edge.idle and edge.ring}
+    asking = [edge for edge in edges if edge.ring and not edge.idle]
     found: list[Suspect] = []
-    for edge in edges:
-        back = rests.get((edge.on or 0, edge.waiter))
-        if edge.idle or not edge.ring or back is None or back.waiter not in processes:
-            continue
-        if edge.waiter in answered and edge.ring not in used:
-            continue
-        one, other = processes[back.waiter], edge.waiter
-        text = (
-            f"pid {one.pid} ({one.command}) has read all that pid {other} has sent it, and waits"
-            f" for more, while that one waits for its answer"
-        )
-        rings = frozenset((edge.ring, back.ring))
-        found.append(Suspect(one.pid, rings, text, (other,), "the answer was lost, or never sent"))
+    for waiter in dict.fromkeys(edge.waiter for edge in asking):
+        mine = [edge for edge in asking if edge.waiter == waiter]
+        most = max(sent.get(edge.ring, 0) for edge in mine)
+        least = max(most - 1, min(most, 1))
+        asked = {e.on: e for e in mine if sent.get(e.ring, 0) >= least and (e.on, waiter) in rests}
+        for pid, edge in asked.items():
+            if pid is None or pid not in processes:
+                continue
+            others = ", ".join(f"pid {other}" for other in asked if other != pid)
+            text = (
+                f"pid {pid} ({processes[pid].command}) has read all that pid {waiter} has sent it,"
+                " and waits for more, while that one waits for its answer"
+                + (f", or for that of {others}" if others else "")
+            )
+            rings = frozenset((edge.ring, rests[pid, waiter].ring))
+            found.append(Suspect(pid, rings, text, (waiter,), "the answer was lost, or never sent"))
     return found
 
 

@@ -3,7 +3,7 @@
 import pytest
 from scene import cast, process
 
-from killpoint.inspection.model import Edge
+from killpoint.inspection.model import Edge, Ring, Slot
 from killpoint.inspection.standstill import standing, suspects
 from killpoint.inspection.wait_graph import Node
 
@@ -77,10 +77,36 @@ def test_who_polls_is_at_rest_and_so_is_who_waits_at_a_queue() -> None:
     assert suspects(queued, [_RESTS], [], _main("waits for a lock, a condition or an event")) == []
 
 
-def test_of_two_rings_of_answers_one_that_never_had_any_is_not_waited_at() -> None:
-    asks = Edge(10, 21, "a message in others", ring="others")
-    rests = Edge(21, 10, "a message in requests", idle=True, ring="requests")
-    edges = [_ASKS, asks, _RESTS, rests]
-    both = suspects(_TREE, edges, [], {})
-    one = suspects(_TREE, edges, [], {}, {"replies", "requests"})
-    assert [[each.pid for each in found] for found in (both, one)] == [[20, 21], [20]]
+_OTHER = [
+    Edge(10, 21, "a message in others", ring="others"),
+    Edge(21, 10, "a message in requests", idle=True, ring="requests"),
+]
+
+
+@pytest.mark.parametrize(
+    ("sent", "named"),
+    [
+        ({}, [20, 21]),
+        ({"replies": 1, "requests": 1}, [20]),
+        ({"replies": 10, "others": 6}, [20]),
+        ({"replies": 6, "others": 10}, [21]),
+        ({"replies": 9, "others": 10}, [20, 21]),
+    ],
+)
+def test_of_two_that_may_owe_the_answer_one_that_answered_less_is_not_waited_for(
+    sent: dict[str, int], named: list[int]
+) -> None:
+    found = suspects(_TREE, [_ASKS, _RESTS, *_OTHER], [], {}, sent)
+    assert [each.pid for each in found] == named
+
+
+def test_who_cannot_be_told_from_another_is_named_with_it() -> None:
+    found = suspects(_TREE, [_ASKS, _RESTS, *_OTHER], [], {}, {"replies": 9, "others": 10})
+    ends = [each.sentence.partition("waits for its answer")[2] for each in found]
+    assert ends == [", or for that of pid 21", ", or for that of pid 20"]
+
+
+def test_messages_of_a_ring_are_counted_by_their_numbers_or_else_by_its_slots() -> None:
+    slots = (Slot(0, True, ()), Slot(1, True, ()), Slot(2, False, ()))
+    numbered = (Slot(0, True, (), 16), Slot(1, True, (), 15))
+    assert [Ring("r", "x", 1, each, ()).sent for each in (slots, numbered, ())] == [2, 17, 0]
