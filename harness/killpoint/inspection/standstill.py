@@ -103,14 +103,16 @@ def _unanswered(
 ) -> list[Suspect]:
     """Return, of two that wait for each other, the one that rests and owes the other an answer.
 
-    Of several that may, those are left out that answered less by more than the lost answer.
+    Of several that may, those are left out that answered less by more than the lost answer, and
+    who answered one less comes first.
     """
     rests = {(edge.waiter, edge.on): edge for edge in edges if edge.idle and edge.ring}
     asking = [edge for edge in edges if edge.ring and not edge.idle]
     found: list[Suspect] = []
     for waiter in dict.fromkeys(edge.waiter for edge in asking):
         mine = [edge for edge in asking if edge.waiter == waiter]
-        most = max(sent.get(edge.ring, 0) for edge in mine)
+        mine.sort(key=lambda edge: sent.get(edge.ring, 0))
+        most = sent.get(mine[-1].ring, 0)
         least = max(most - 1, min(most, 1))
         asked = {e.on: e for e in mine if sent.get(e.ring, 0) >= least and (e.on, waiter) in rests}
         for pid, edge in asked.items():

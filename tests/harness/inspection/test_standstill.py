@@ -91,6 +91,7 @@ _OTHER = [
         ({"replies": 10, "others": 6}, [20]),
         ({"replies": 6, "others": 10}, [21]),
         ({"replies": 9, "others": 10}, [20, 21]),
+        ({"replies": 10, "others": 9}, [21, 20]),
     ],
 )
 def test_of_two_that_may_owe_the_answer_one_that_answered_less_is_not_waited_for(
