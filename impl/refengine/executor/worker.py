@@ -360,7 +360,7 @@ class _WorkerProcess:
         self._link.send((FAILED, text[-MAX_MESSAGE_BYTES // 4 :]))
 
     def _shut_down(self, replies: Replies) -> None:
-        self._link.send((LEAVING, self._shutdown_request.reason or "of an error of its own"))
+        self._link.send((LEAVING, self._shutdown_request.reason or "an error of its own"))
         replies.close()
         shutdown = getattr(self._worker, "shutdown", None)
         if shutdown is not None:

@@ -170,6 +170,15 @@ def test_a_call_to_a_worker_that_stands_still_runs_out_of_time() -> None:
         assert pool_judged("H3", tape).violations == []
 
 
+@pytest.mark.parametrize(("finished", "kinds"), [(2, []), (3, ["wrong-data"])])
+def test_health_does_not_give_up_workers_that_get_on(finished: int, kinds: list[str]) -> None:
+    tape = PoolTape().ready().tell("executor", "health", timeout=0.35)
+    for _ in range(finished):
+        tape.later(100).tell("worker-0", "served").tell("worker-1", "served")
+    tape.tell("executor", "health-done", outcome="timeout", error="", s=0.35)
+    assert [each.kind for each in pool_judged("H3", tape).violations] == kinds
+
+
 def test_futures_are_done_in_turn() -> None:
     def two() -> PoolTape:
         return PoolTape().ready().submits().submits()

@@ -249,7 +249,7 @@ class TestWorkerProcess:
             if shutdown:
                 one._worker = SimpleNamespace(shutdown=lambda: did.append("shutdown") or 1 / 0)
             one._shut_down(SimpleNamespace(close=lambda: did.append("close")))
-            told_why = why or "of an error of its own"
+            told_why = why or "an error of its own"
             assert one.ours.receive()[0] == (worker.LEAVING, told_why)
         assert did == ["close", "shutdown"] * 2 + ["close"]
         assert caplog.text.count("the worker's shutdown() failed") == 2
@@ -272,7 +272,7 @@ class TestWorkerProcess:
         one.run()
         assert did == [1, "serve"]
         assert one.ours.receive()[0] == (worker.READY, "of replies")
-        assert one.ours.receive()[0] == (worker.LEAVING, "of an error of its own")
+        assert one.ours.receive()[0] == (worker.LEAVING, "an error of its own")
         assert one.queue.did[-1] == "close"
         assert not one.ours.has_message()
 

@@ -2,7 +2,7 @@
 
 Calls and futures with deadlines that cross are under way while a worker stands still for a while;
 workers raise; some calls have one rank's reply alone. Pools of one and of three workers are drawn,
-too.
+too. In other programs health is asked for behind calls that take longer together than it may.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from killpoint.scenario import (
     Submit,
     Wait,
 )
-from killpoint.systems.pool.steps import Method
+from killpoint.systems.pool.steps import SLOW, Method
 from killpoint.targets.shapes import PoolShape
 
 _WORKERS = (1, 2, 3)
@@ -44,11 +44,17 @@ _ACTS = (
     *["submit"] * 4,
     *["results"] * 3,
     *["burst"] * 2,
+    *["volley"] * 2,
     "stop",
     "continue",
     "health",
     "pause",
 )
+_VOLLEY: tuple[Method, ...] = ("heavy", "heavy", "raise_error", "echo")
+"""Methods of calls in a row, of which a brief one is done before a reply ahead of it is pickled."""
+_SLOW_CALLS = 4
+_PATIENCE = (_SLOW_CALLS - 0.5) * SLOW
+"""Seconds within which each worker finishes all slow calls before health but the last."""
 _ENDED_WITHIN = 20.0
 
 
@@ -80,6 +86,12 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
             outstanding += 1
             method, size, rank = _asked(draw, shape)
             steps.append(Submit(method, size=size, rank=rank))
+        elif act == "volley" and not standing:
+            free, rank = shape.in_flight - outstanding, _replying(draw, shape)
+            count = draw(st.integers(min(2, free), free))
+            outstanding += count
+            methods = draw(st.lists(st.sampled_from(_VOLLEY), min_size=count, max_size=count))
+            steps += [Submit(method, rank=rank) for method in methods]
         elif act == "results" and outstanding:
             count = draw(st.integers(1, outstanding))
             outstanding -= count
@@ -113,5 +125,28 @@ def _call(draw: st.DrawFn, shape: PoolShape, timeout: float) -> Call:
 
 def _asked(draw: st.DrawFn, shape: PoolShape) -> tuple[Method, int, int | None]:
     """Draw a method, the size of its replies, and the rank that replies alone, if any."""
-    ranks = st.one_of(st.none(), st.none(), st.integers(0, shape.workers - 1))
-    return draw(st.sampled_from(_METHODS)), draw(st.sampled_from(_SIZES)), draw(ranks)
+    size = draw(st.sampled_from(_SIZES))
+    return draw(st.sampled_from(_METHODS)), size, _replying(draw, shape)
+
+
+def _replying(draw: st.DrawFn, shape: PoolShape) -> int | None:
+    """Draw the rank that replies alone; None: every one replies."""
+    return draw(st.one_of(st.none(), st.none(), st.integers(0, shape.workers - 1)))
+
+
+@st.composite
+def busy_programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
+    """A program of rounds: slow calls are under way, and health waits behind them past its time."""
+    shape = PoolShape(
+        workers=draw(st.sampled_from(_WORKERS)),
+        start="fork",
+        in_flight=_SLOW_CALLS,
+        output_thread=draw(st.booleans()),
+        grace=0.3,
+    )
+    steps: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
+    for _ in range(draw(st.integers(1, 3))):
+        steps += [Submit("slow", rank=_replying(draw, shape)) for _ in range(_SLOW_CALLS)]
+        steps += [Health(timeout=_PATIENCE), Results(timeout=_LATE)]
+    steps += [Wait(within=_ENDED_WITHIN), PoolStop(), Wait(within=20.0)]
+    return Scenario(case, [case.split("/")[0]], steps, pool=shape, seed=seed)

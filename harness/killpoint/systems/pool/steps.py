@@ -42,6 +42,7 @@ Method = Literal[
     "unpicklable",
     "unreadable",
     "heavy",
+    "slow",
     "function",
     "leave",
     "flood",
@@ -51,6 +52,9 @@ Method = Literal[
 
 ``function``: the call sends a function by value, which holds the call's number.
 """
+
+SLOW = 0.1
+"""Seconds that the method ``slow`` waits before it replies."""
 
 Rank = Annotated[int, msgspec.Meta(ge=0, le=1023)]
 

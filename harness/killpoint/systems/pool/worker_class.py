@@ -20,6 +20,7 @@ from killpoint.runner.points.worker_points import WorkerLines
 from killpoint.runner.processes.target_agent import DEVICE, PLAY, TargetAgent
 from killpoint.systems.pool import payload as payload
 from killpoint.systems.pool.payload import Heavy, Reply, Request, Unpicklable, Unreadable
+from killpoint.systems.pool.steps import SLOW
 
 LEFT = 7
 """Status of a worker that a method ends."""
@@ -139,6 +140,14 @@ class PoolWorker:
         """Reply with an object that is still being pickled when the next call comes."""
         with self._serving("heavy", call):
             return Heavy(self.rank, call.call, payload.body(call.call, size))
+
+    def slow(self, call: Request, size: int = 64) -> Reply:
+        """Reply after a moment, in which the processor is not needed."""
+
+        def wait() -> None:
+            threading.Event().wait(SLOW)
+
+        return self._serve("slow", call, wait, size)
 
     def unreadable(self, call: Request, size: int = 64) -> Reply:
         """Reply with an object that cannot be unpickled."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from killpoint.case import Case
 from killpoint.search.generated import programs_case
-from killpoint.systems.pool.generator import programs
+from killpoint.systems.pool.generator import busy_programs, programs
 
 _PLAIN, _FULL = 25, 500
+_BUSY_PLAIN, _BUSY_FULL = 5, 100
 """Number of programs of a case."""
 
 
@@ -15,6 +16,12 @@ CASES: tuple[Case, ...] = (
         "H3/generated",
         "generated programs: calls and futures whose deadlines cross, while a worker stands still",
         programs_case(programs, _PLAIN, _FULL),
+        frozenset({"pool"}),
+    ),
+    Case(
+        "H3/health-behind-calls",
+        "generated programs: health is asked for behind slow calls, with less time than they take",
+        programs_case(busy_programs, _BUSY_PLAIN, _BUSY_FULL),
         frozenset({"pool"}),
     ),
 )

@@ -29,6 +29,9 @@ _FAILED = {
 """Outcomes that such a call may have: what cannot be decoded may be the executor's own error."""
 _TAKES = 500_000_000
 """ns that a call to workers which go on takes at most, before what the machine took."""
+_FINISHED = 3
+"""Methods that a worker returns from meanwhile if it surely finished one call: the first may have
+been finished before its calls were counted, and the last not yet as they were counted again."""
 _LATE = 100_000_000
 _EARLY = 1_000_000
 
@@ -112,6 +115,23 @@ def _deadlines(history: History, life: Life) -> Iterator[Violation]:
             yield Violation("starved", cause, evidence(history, act.events()))
 
 
+def _health(history: History, life: Life) -> Iterator[Violation]:
+    """Health gives no worker up that finishes one call after the other meanwhile."""
+    for act in life.acts:
+        if act.op != "health" or act.outcome != "timeout" or act.ended is None:
+            continue
+        done = [
+            sum(act.began.t < e.t < act.ended.t for e in history.of("served", role=f"worker-{n}"))
+            for n in range(life.workers)
+        ]
+        if min(done) >= _FINISHED:
+            cause = (
+                "health said that a worker does not get on, and since it was asked for each worker"
+                " had returned from one method after the other"
+            )
+            yield Violation("wrong-data", cause, evidence(history, act.events()))
+
+
 def _moved_on(history: History, since: int, until: int) -> bool:
     """Return whether no worker was stopped for as long as a call takes before this time."""
     last = max((e.t for e in history.of("fault") if e.t <= until), default=since)
@@ -138,5 +158,6 @@ _RULES: tuple[Callable[[History, Life], Iterator[Violation]], ...] = (
     _content,
     _ends,
     _deadlines,
+    _health,
     _in_turn,
 )
