@@ -24,6 +24,7 @@ ENDS = {
     "submit": ("submitted", "n"),
     "result": ("result-done", "n"),
     "health": ("health-done", ""),
+    "execute": ("executed", "n"),
     "pool-stop": ("pool-stopped", ""),
     "serving": ("served", "call"),
     "pipe-send": ("pipe-sent", "seq"),

@@ -28,6 +28,7 @@ Capability = Literal[
     "native",
     "group",
     "pool",
+    "transfers",
     "pipe",
     "blocks",
     "cuda",
@@ -44,7 +45,8 @@ Capability = Literal[
 """Features that a target may offer (SPEC 10). Three words refine ``queue``: ``deadlines`` (send
 and receive take a timeout), ``cancel`` (a second thread can wake a waiting call) and ``limits``
 (the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
-``silence``: how long a remote party may be silent can be set. ``cuda``: its pipe carries tensors
+``silence``: how long a remote party may be silent can be set. ``transfers``: its pool
+tells which transfers all ranks have finished. ``cuda``: its pipe carries tensors
 on a GPU, where there is one. ``coordinator``: its data-parallel coordinator can be talked to
 (:mod:`killpoint.targets.coordinator_messages`). ``coordinator_process``: it can be run as a process
 (:mod:`killpoint.targets.coordinator_protocol`). ``peer_watch``: the parties of its coordinator
@@ -329,6 +331,23 @@ class HasPool(Protocol):
 
     def pool_stop(self, end: Any) -> None:
         """Shut down cleanly. It may be called twice."""
+        ...
+
+
+@runtime_checkable
+class CombinesTransfers(Protocol):
+    """Capability ``transfers``: a pool whose results name what all its ranks have finished.
+
+    With ``shape.transfers`` every rank answers a step, and may name transfers in the attributes
+    ``finished_sending`` and ``finished_receiving`` of its result.
+    """
+
+    def pool_execute(self, end: Any, scheduled: object) -> Any:
+        """Have all workers run ``execute_model(scheduled)``; return the output rank's result.
+
+        Its two attributes then name what every rank has named, in this step or an earlier one, and
+        no result has named yet. None: that rank had no result; what was due is due with the next.
+        """
         ...
 
 

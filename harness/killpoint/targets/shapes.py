@@ -119,8 +119,15 @@ class PoolShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     device: Device = "cpu"
     """Device that its workers run on; several share a GPU where there are fewer GPUs than
     workers."""
+    transfers: bool = False
+    """True if results of steps name the transfers that all ranks have finished."""
 
     system: ClassVar[str] = "pool"
+
+    @property
+    def output_rank(self) -> int:
+        """Rank that has the results of a step: the first one of the last stage."""
+        return self.workers - (self.tensor or self.workers)
 
     def roles(self) -> list[str]:
         """Return the executor, then its workers by rank."""

@@ -179,6 +179,39 @@ def test_health_does_not_give_up_workers_that_get_on(finished: int, kinds: list[
     assert [each.kind for each in pool_judged("H3", tape).violations] == kinds
 
 
+@pytest.mark.parametrize(
+    ("told", "kind", "words"),
+    [
+        ([["a"], []], "", ""),
+        ([[], []], "lost", "step 1 did not tell that a had been sent by every rank"),
+        ([["a", "b"], []], "wrong-data", "told that b had been sent, and not every rank had named"),
+        ([["a"], ["a"]], "wrong-data", "told that a had been received"),
+    ],
+)
+def test_a_step_tells_what_every_rank_has_finished(
+    told: list[list[str]], kind: str, words: str
+) -> None:
+    tape = PoolTape().ready()
+    for n, sent in enumerate(([["a"], []], [["b"], ["a"]])):
+        asked = {"n": n, "output": True, "sent": sent, "received": [[], []]}
+        tape.tell("executor", "execute", **asked)
+        result = {"sent": told[0], "received": told[1]} if n else {"sent": [], "received": []}
+        tape.tell("executor", "executed", n=n, outcome="ok", error="", s=0.001, **result)
+    found = pool_judged("H3", tape).violations
+    assert [each.kind for each in found] == [kind] * bool(kind)
+    assert not kind or words in found[0].cause
+
+
+def test_a_step_without_a_result_leaves_what_is_due_to_the_next() -> None:
+    tape = PoolTape().ready()
+    for n, (sent, told) in enumerate((([[], ["a"]], None), ([["a"], []], ["a"]))):
+        asked = {"n": n, "output": told is not None, "sent": sent, "received": [[], []]}
+        tape.tell("executor", "execute", **asked)
+        result = {} if told is None else {"sent": told, "received": []}
+        tape.tell("executor", "executed", n=n, outcome="ok", error="", s=0.001, **result)
+    assert pool_judged("H3", tape).violations == []
+
+
 def test_futures_are_done_in_turn() -> None:
     def two() -> PoolTape:
         return PoolTape().ready().submits().submits()

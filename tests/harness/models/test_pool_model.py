@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.systems.pool.model import MOVES, STATES, PoolLife, PoolModel, reachable
+from killpoint.systems.pool.model import (
+    MOVES,
+    STATES,
+    PoolLife,
+    PoolModel,
+    TransferVotes,
+    reachable,
+)
 
 
 def test_every_life_ends_stopped_and_nothing_comes_back() -> None:
@@ -68,3 +75,23 @@ def test_a_failed_pool_errs_every_pending_call_and_takes_no_more() -> None:
     pool.ask(1)
     assert pool.fail() == [0, 1]
     assert not pool.ask(2)
+
+
+def test_a_transfer_is_due_once_every_rank_has_named_it() -> None:
+    votes = TransferVotes(2)
+    assert votes.step([["a"], []], told=True) == set()
+    assert votes.step([["b"], ["a"]], told=True) == {"a"}
+    assert votes.step([[], []], told=True) == set()
+
+
+def test_what_is_due_in_a_step_without_a_result_is_told_by_the_next() -> None:
+    votes = TransferVotes(2)
+    assert votes.step([["a"], ["a"]], told=False) == set()
+    assert votes.step([[], []], told=True) == {"a"}
+
+
+def test_an_id_that_is_used_again_takes_another_vote_of_every_rank() -> None:
+    votes = TransferVotes(2)
+    assert votes.step([["a"], []], told=True) == set()
+    assert votes.step([["a"], ["a"]], told=True) == {"a"}
+    assert votes.step([[], ["a"]], told=True) == {"a"}

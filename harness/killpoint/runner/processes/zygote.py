@@ -44,6 +44,7 @@ from killpoint.targets.own_files import own_files
 from killpoint.targets.protocol import (
     Cancels,
     Capability,
+    CombinesTransfers,
     HasBlocks,
     HasGroup,
     HasPipe,
@@ -67,6 +68,7 @@ _PROTOCOLS: dict[str, type] = {
     "wire": HasWire,
     "group": HasGroup,
     "pool": HasPool,
+    "transfers": CombinesTransfers,
     "pipe": HasPipe,
     "blocks": HasBlocks,
     "coordinator": HasCoordinator,

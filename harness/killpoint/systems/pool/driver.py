@@ -2,9 +2,9 @@
 
 The events come in pairs: ``pool-start`` and ``pool-started``, ``call`` and ``call-done``,
 ``submit`` and ``submitted``, ``result`` and ``result-done``, ``health`` and ``health-done``,
-``pool-stop`` and ``pool-stopped``. The second of each pair has the outcome, its error's text, and
-the seconds ``s``; after each of them comes ``pool-state``, empty where the target names no states.
-All events of a call have its number ``n``.
+``execute`` and ``executed``, ``pool-stop`` and ``pool-stopped``. The second of each pair has the
+outcome, its error's text, and the seconds ``s``; after each of them comes ``pool-state``, empty
+where the target names no states. All events of a call have its number ``n``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from killpoint.runner.observe import open_fds
 from killpoint.runner.processes.target_agent import DEVICE, EXIT_FAULT, EXITS, PLAY, TargetAgent
 from killpoint.runner.protocol import Arm, Closed, Order
 from killpoint.systems.pool import payload as payload
-from killpoint.systems.pool.payload import Reply, Request
-from killpoint.targets.protocol import HasPool, UnsupportedByTarget
+from killpoint.systems.pool.payload import Reply, Request, Scheduled
+from killpoint.targets.protocol import CombinesTransfers, HasPool, UnsupportedByTarget
 from killpoint.targets.shapes import PoolShape
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class PoolDriver(Driver):
             script.Submit: self._submit,
             script.Results: self._results,
             script.Health: self._health,
+            script.Execute: self._execute,
             script.PoolStop: self._stop,
         }
 
@@ -116,6 +117,7 @@ class PoolDriver(Driver):
         gc.collect()
         os.environ[DEVICE] = shape.device
         about = {"workers": shape.workers, "start": shape.start, "device": shape.device}
+        about |= {"output_rank": shape.output_rank} if shape.transfers else {}
         self._log("pool-start", **about, timeout=step.timeout)
 
         def start() -> None:
@@ -194,6 +196,29 @@ class PoolDriver(Driver):
             "health", lambda end: self._target().pool_health(end, step.timeout)
         )
         self._log("health-done", outcome=outcome, error=error, s=seconds)
+        self._tell_state()
+        return "ok" if outcome == "ok" else "stopped"
+
+    def _execute(self, order: Order, step: script.Execute) -> str:
+        target = self._target()
+        if not isinstance(target, CombinesTransfers):
+            raise UnsupportedByTarget("no finished transfers of a worker pool")
+        number, self._calls = self._calls, self._calls + 1
+        silent = -1 if step.output else msgspec.json.decode(order.data, type=PoolShape).output_rank
+        named = {"sent": step.sent, "received": step.received}
+        self._log("execute", n=number, output=step.output, **named)
+        got: list[Any] = []
+        outcome, error, seconds = self._on_end(
+            "call",
+            lambda end: got.append(
+                target.pool_execute(end, Scheduled(step.sent, step.received, silent))
+            ),
+        )
+        told: dict[str, object] = {}
+        if got and got[0] is not None:
+            told["sent"] = sorted(got[0].finished_sending)
+            told["received"] = sorted(got[0].finished_receiving)
+        self._log("executed", n=number, outcome=outcome, error=error, s=seconds, **told)
         self._tell_state()
         return "ok" if outcome == "ok" else "stopped"
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from killpoint.scenario import (
     AnyStep,
     Call,
+    Execute,
     Fault,
     Health,
     Pause,
@@ -52,6 +53,7 @@ _ACTS = (
 )
 _VOLLEY: tuple[Method, ...] = ("heavy", "heavy", "raise_error", "echo")
 """Methods of calls in a row, of which a brief one is done before a reply ahead of it is pickled."""
+_TRANSFERS = ("a", "a", "ab", "é", "")
 _SLOW_CALLS = 4
 _PATIENCE = (_SLOW_CALLS - 0.5) * SLOW
 """Seconds within which each worker finishes all slow calls before health but the last."""
@@ -132,6 +134,37 @@ def _asked(draw: st.DrawFn, shape: PoolShape) -> tuple[Method, int, int | None]:
 def _replying(draw: st.DrawFn, shape: PoolShape) -> int | None:
     """Draw the rank that replies alone; None: every one replies."""
     return draw(st.one_of(st.none(), st.none(), st.integers(0, shape.workers - 1)))
+
+
+@st.composite
+def transfer_programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
+    """A program of steps in which ranks name the transfers that they have finished.
+
+    Each rank names each transfer in a step of its own; a few ids are used again and again, and in
+    some steps the rank that has the results has none.
+    """
+    workers = draw(st.sampled_from(_WORKERS))
+    tensor = draw(st.sampled_from([n for n in range(1, workers + 1) if workers % n == 0]))
+    shape = PoolShape(workers=workers, tensor=tensor, start="fork", grace=0.3, transfers=True)
+    count = draw(st.integers(2, 8))
+    output = [draw(st.integers(0, 3)) > 0 for _ in range(count)]
+    named: dict[str, list[list[list[str]]]] = {
+        way: [[[] for _ in range(workers)] for _ in range(count)] for way in ("sent", "received")
+    }
+    for id in draw(st.lists(st.sampled_from(_TRANSFERS), min_size=1, max_size=10)):
+        way = draw(st.sampled_from(("sent", "received")))
+        for rank in range(workers):
+            has = [n for n in range(count) if output[n] or rank != shape.output_rank]
+            free = [n for n in has if id not in named[way][n][rank]]
+            if free:
+                named[way][draw(st.sampled_from(free))][rank].append(id)
+    steps: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
+    for n in range(count):
+        sent, received = (tuple(map(tuple, named[way][n])) for way in ("sent", "received"))
+        steps.append(Execute(sent, received, output[n]))
+    none: tuple[tuple[str, ...], ...] = ((),) * workers
+    steps += [Execute(none, none), Wait(within=_ENDED_WITHIN), PoolStop(), Wait(within=20.0)]
+    return Scenario(case, [case.split("/")[0]], steps, pool=shape, seed=seed)
 
 
 @st.composite

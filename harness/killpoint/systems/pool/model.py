@@ -47,6 +47,34 @@ class PoolLife:
         return ""
 
 
+class TransferVotes:
+    """Transfers that each rank of a pool names once it has finished them, and which are due.
+
+    One is due when every rank has named its id, and is told by the next result that there is. An
+    id that is used again is due once more when every rank has named it again.
+    """
+
+    def __init__(self, workers: int) -> None:
+        """Begin without a vote."""
+        self._workers = workers
+        self._named: dict[str, list[int]] = {}
+        self._due: set[str] = set()
+
+    def step(self, named: Sequence[Sequence[str]], *, told: bool) -> set[str]:
+        """Take a step's votes, by rank; return what its result tells, nothing without one."""
+        for rank, ids in enumerate(named):
+            for id in ids:
+                self._named.setdefault(id, [0] * self._workers)[rank] += 1
+        for id, votes in self._named.items():
+            if min(votes) > 0:
+                self._due.add(id)
+                self._named[id] = [count - 1 for count in votes]
+        if not told:
+            return set()
+        due, self._due = self._due, set()
+        return due
+
+
 class PoolModel:
     """Replies that a pool owes: in rank order, each to its own call, until the pool fails."""
 

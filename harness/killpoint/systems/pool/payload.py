@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 _HEAVY = 0.03
@@ -76,6 +76,27 @@ class Reply:
     def __reduce__(self) -> tuple[Any, ...]:
         at("replying-overflow" if self.large else "replying", self.call)
         return _reply, (self.rank, self.call, self.data)
+
+
+Named = tuple[tuple[str, ...], ...]
+"""Ids that each rank names, in rank order."""
+
+
+class Scheduled:
+    """One step of the model: what each rank, in order, is to name as finished."""
+
+    def __init__(self, sent: Named, received: Named, silent: int) -> None:
+        self.sent, self.received = sent, received
+        self.silent = silent
+        """Rank that is to have no result; -1: every one has one."""
+
+
+class StepOutput:
+    """Result of one rank in a step of the model: the transfers that it has finished."""
+
+    def __init__(self, sent: Iterable[str], received: Iterable[str]) -> None:
+        self.finished_sending = set(sent)
+        self.finished_receiving = set(received)
 
 
 class Unpicklable(Reply):

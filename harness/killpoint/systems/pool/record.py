@@ -16,6 +16,7 @@ ENDS = {
     "submit": "submitted",
     "result": "result-done",
     "health": "health-done",
+    "execute": "executed",
     "pool-stop": "pool-stopped",
 }
 """The event that begins an act of the executor, and the one that ends it."""
@@ -50,7 +51,12 @@ class Act(Operation, kw_only=True):
 
     def words(self) -> str:
         """The act for people."""
-        numbered = {"call": "call", "submit": "submission", "result": "the result of call"}
+        numbered = {
+            "call": "call",
+            "submit": "submission",
+            "result": "the result of call",
+            "execute": "step",
+        }
         if self.op in numbered:
             what = f"{numbered[self.op]} {self.n}"
             return f"{what} ({self.method})" if self.method else what
@@ -64,6 +70,7 @@ class Life(msgspec.Struct):
     acts: list[Act]
     """Everything after the start, in order."""
     workers: int
+    output_rank: int
     pids: dict[int, int]
     """The rank of each worker's process."""
     callbacks: list[Event]
@@ -99,7 +106,8 @@ def lives(history: History) -> list[Life]:
                 found[-1].until = event.t
             inside = {"pool-start": Act(op="pool-start", n=-1, began=event)}
             workers = event.number("workers", 0)
-            found.append(Life(inside["pool-start"], [], workers, {}, [], [], None))
+            output_rank = event.number("output_rank", 0)
+            found.append(Life(inside["pool-start"], [], workers, output_rank, {}, [], [], None))
         elif not found:
             continue
         elif event.kind in ENDS:

@@ -105,6 +105,20 @@ class Health(Step, tag="health"):
     timeout: Seconds | None = None
 
 
+class Execute(Step, tag="execute"):
+    """The executor has all workers run a step of the model, and takes its one result.
+
+    Each rank names the transfers that it has finished; ids may be used again.
+    """
+
+    sent: tuple[tuple[str, ...], ...]
+    """Ids of the requests that each rank, in order, has finished sending."""
+    received: tuple[tuple[str, ...], ...]
+    """Ids of the requests that each rank has finished receiving."""
+    output: bool = True
+    """False: the rank that has the results has none in this step."""
+
+
 class PoolStop(Step, tag="pool-stop"):
     """A clean shutdown; the executor keeps its end, and may stop it again."""
 
@@ -129,4 +143,4 @@ class Press(Step, tag="press"):
     key: Key
 
 
-PoolStep = PoolStart | Call | Submit | Results | Health | PoolStop | NextPool | Press
+PoolStep = PoolStart | Call | Submit | Results | Health | Execute | PoolStop | NextPool | Press

@@ -47,7 +47,7 @@ class PoolSystem(System):
 
     def order_data(self, scenario: Scenario, step: AnyStep) -> bytes:
         """See the base class."""
-        if isinstance(step, script.PoolStart | script.NextPool):
+        if isinstance(step, script.PoolStart | script.NextPool | script.Execute):
             return msgspec.json.encode(scenario.pool)
         return b""
 

@@ -25,6 +25,7 @@ from killpoint.systems.pool.steps import (
     EXECUTOR_PHASES,
     WORKER_PHASES,
     Call,
+    Execute,
     PoolStep,
     PoolVerb,
     Press,
@@ -76,6 +77,15 @@ def _bad_step(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
         for role in scenario.named(step.roles):
             if role in scenario.workers():
                 yield ["roles"], f"{tag(step)} of {role!r}; expected: executor"
+    elif isinstance(step, Execute) and pool is not None:
+        if not pool.transfers:
+            yield [], "execute of a pool without transfers; expected `transfers = true`"
+        for field, named in (("sent", step.sent), ("received", step.received)):
+            if len(named) != pool.workers:
+                yield (
+                    [field],
+                    f"{len(named)} lists; expected one for each of {pool.workers} workers",
+                )
     elif isinstance(step, Fault):
         yield from _bad_fault(scenario, step)
     elif isinstance(step, Count):

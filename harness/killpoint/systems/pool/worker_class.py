@@ -19,7 +19,15 @@ from killpoint.runner.native import NativeWait
 from killpoint.runner.points.worker_points import WorkerLines
 from killpoint.runner.processes.target_agent import DEVICE, PLAY, TargetAgent
 from killpoint.systems.pool import payload as payload
-from killpoint.systems.pool.payload import Heavy, Reply, Request, Unpicklable, Unreadable
+from killpoint.systems.pool.payload import (
+    Heavy,
+    Reply,
+    Request,
+    Scheduled,
+    StepOutput,
+    Unpicklable,
+    Unreadable,
+)
 from killpoint.systems.pool.steps import SLOW
 
 LEFT = 7
@@ -157,6 +165,12 @@ class PoolWorker:
     def function(self, call: Request, size: int = 64) -> Reply:
         """Reply at once, to a function that was sent by value."""
         return self._serve("function", call, lambda: None, size)
+
+    def execute_model(self, scheduled: Scheduled) -> StepOutput | None:
+        """Return what this rank has finished; None at the rank that is to have no result."""
+        if self.rank == scheduled.silent:
+            return None
+        return StepOutput(scheduled.sent[self.rank], scheduled.received[self.rank])
 
     # -- where it is ------------------------------------------------------------------------
 

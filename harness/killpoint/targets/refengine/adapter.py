@@ -91,6 +91,7 @@ class RefengineTarget(
             "points",
             "group",
             "pool",
+            "transfers",
             "pipe",
             "blocks",
             "cuda",

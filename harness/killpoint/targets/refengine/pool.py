@@ -35,6 +35,7 @@ class PoolOfRefengine:
             output_thread=shape.output_thread,
             max_chunk_bytes=shape.chunk_bytes,
             max_chunks=shape.chunks,
+            transfers=shape.transfers,
             log_prefix=False,
         )
         return Executor(
@@ -56,6 +57,10 @@ class PoolOfRefengine:
     ) -> Any:
         """Have every worker run it."""
         return end.collective_rpc(method, timeout, args, unique_reply_rank=rank)
+
+    def pool_execute(self, end: Executor, scheduled: object) -> Any:
+        """Run a step of the model."""
+        return end.execute_model(scheduled)
 
     def pool_submit(
         self,

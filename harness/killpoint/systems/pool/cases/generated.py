@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from killpoint.case import Case
 from killpoint.search.generated import programs_case
-from killpoint.systems.pool.generator import busy_programs, programs
+from killpoint.systems.pool.generator import busy_programs, programs, transfer_programs
 
 _PLAIN, _FULL = 25, 500
 _BUSY_PLAIN, _BUSY_FULL = 5, 100
+_STEPS_PLAIN, _STEPS_FULL = 15, 200
 """Number of programs of a case."""
 
 
@@ -23,5 +24,11 @@ CASES: tuple[Case, ...] = (
         "generated programs: health is asked for behind slow calls, with less time than they take",
         programs_case(busy_programs, _BUSY_PLAIN, _BUSY_FULL),
         frozenset({"pool"}),
+    ),
+    Case(
+        "H3/finished-transfers",
+        "generated programs: each rank names transfers in steps of its own, and uses ids again",
+        programs_case(transfer_programs, _STEPS_PLAIN, _STEPS_FULL),
+        frozenset({"pool", "transfers"}),
     ),
 )

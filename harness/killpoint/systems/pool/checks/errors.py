@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from killpoint.checkers.finding import Inconclusive
 from killpoint.history.event import Event
 from killpoint.history.record import History
@@ -44,9 +46,7 @@ def call_fails(scenario: Scenario, history: History, life: Life) -> list[Violati
             return found
     acts = [each for each, _ in struck]
     rest = [act for act in life.acts if act not in acts and not _taken_by(act, acts)]
-    others = Life(
-        life.start, rest, life.workers, life.pids, life.callbacks, life.states, life.until
-    )
+    others = msgspec.structs.replace(life, acts=rest)
     last = max(act.ended.t for act in acts if act.ended is not None)
     if not any(act.ok and act.began.t > last for act in others.served()):
         stop = life.stop_began()

@@ -16,6 +16,7 @@ from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.systems.pool.checks.replies import stale
+from killpoint.systems.pool.model import TransferVotes
 from killpoint.systems.pool.record import Act, Life, lives
 from killpoint.verdict import Violation
 
@@ -132,6 +133,31 @@ def _health(history: History, life: Life) -> Iterator[Violation]:
             yield Violation("wrong-data", cause, evidence(history, act.events()))
 
 
+def _transfers(history: History, life: Life) -> Iterator[Violation]:
+    """A step's result names each transfer that every rank has named by then, once."""
+    votes = {"sent": TransferVotes(life.workers), "received": TransferVotes(life.workers)}
+    for act in life.acts:
+        if act.op != "execute" or act.ended is None or act.outcome != "ok":
+            continue
+        for way, model in votes.items():
+            named = cast("list[list[str]]", act.began.items(way))
+            silent = not act.began.data["output"]
+            heard = [
+                [] if silent and rank == life.output_rank else each
+                for rank, each in enumerate(named)
+            ]
+            due = model.step(heard, told=not silent)
+            told = set(cast("list[str]", act.ended.items(way)))
+            if missing := sorted(due - told):
+                cause = f"{act.words()} did not tell that {', '.join(missing)} had been {way}"
+                cause += " by every rank"
+                yield Violation("lost", cause, evidence(history, act.events()))
+            elif early := sorted(told - due):
+                cause = f"{act.words()} told that {', '.join(early)} had been {way}, and not every"
+                cause += " rank had named it since it was told before"
+                yield Violation("wrong-data", cause, evidence(history, act.events()))
+
+
 def _moved_on(history: History, since: int, until: int) -> bool:
     """Return whether no worker was stopped for as long as a call takes before this time."""
     last = max((e.t for e in history.of("fault") if e.t <= until), default=since)
@@ -160,4 +186,5 @@ _RULES: tuple[Callable[[History, Life], Iterator[Violation]], ...] = (
     _deadlines,
     _health,
     _in_turn,
+    _transfers,
 )
