@@ -37,15 +37,15 @@ def weave(
         proc: The kernel's folder of processes.
     """
     now = {pid: calls(pid, proc) for pid in processes}
-    earlier = {(c.pid, c.tid): c.switches for each in before.values() for c in each}
+    earlier = {(c.pid, c.tid): c for each in before.values() for c in each}
     moved = frozenset(
         (c.pid, c.tid)
         for each in now.values()
         for c in each
-        if earlier.get((c.pid, c.tid), "") != c.switches
+        if (c.pid, c.tid) not in earlier or earlier[c.pid, c.tid].switches != c.switches
     )
     holders.hidden = [pid for pid in holders.hidden if _above(pid, proc) & set(processes)]
-    cast = ProcessFacts({**others, **processes}, now, moved, edges, os.getpid())
+    cast = ProcessFacts({**others, **processes}, now, moved, edges, os.getpid(), earlier)
     for pid in processes:
         _ancestors(cast, pid, proc)
     found: list[Node] = []

@@ -45,6 +45,8 @@ class ProcessFacts(msgspec.Struct):
     """Waits that the rings show."""
     me: int
     """Process that looks: it is no party of any wait."""
+    earlier: dict[tuple[int, int], Call] = {}
+    """Calls of the threads at the earlier look."""
 
     def python(self, pid: int, tid: int) -> Thread | None:
         """A thread's Python stack."""
@@ -239,15 +241,30 @@ class Builder:
         if not calls:
             return None
         found: list[FarEnd] = []
+        hidden = False
         for call in calls:
-            for fd, writes in call.files(self._proc) or ():
+            files = self._polled(call)
+            hidden = hidden or not files
+            for fd, writes in files:
                 file = self._holders.file(pid, fd)
                 if file is not None and file.kind == "socket":
                     end = self._ends.end(pid, file, writes=writes)
                     if end.holders:
                         found.append(msgspec.structs.replace(end, own=True))
+        if not found and hidden:
+            doubt = (
+                "which connections its ZeroMQ sockets have cannot be seen while they are at work"
+            )
+            return [FarEnd("ZeroMQ at work", doubt=doubt)]
         return found or [FarEnd(_ZEROMQ, doubt="no peer of its ZeroMQ sockets is connected, and"
                              " whether one will come cannot be seen")]  # fmt: skip
+
+    def _polled(self, servant: Call) -> list[tuple[int, bool]]:
+        """Return what a thread of ZeroMQ polls, or polled at the earlier look if it works now."""
+        files = servant.files(self._proc)
+        if not files and (before := self._cast.earlier.get((servant.pid, servant.tid))):
+            files = before.files(self._proc)
+        return files or []
 
     def _party(self, node: Node, pid: int, end: FarEnd) -> Party:
         if pid == node.pid:

@@ -1,17 +1,24 @@
 """The score of looks: what counts as right, and how it is told."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from synthetic import Tape
 
 from killpoint.bench import machine
 from killpoint.bench.hangs import show
 from killpoint.bench.hangs.kinds import HEALTHY, KINDS, chosen, healthy
-from killpoint.bench.hangs.run import Looked, Missed, Says, Score, verdict
+from killpoint.bench.hangs.run import Looked, Missed, Says, Score, score, verdict
 from killpoint.bench.recovery.run import Server
 from killpoint.cli import main
 from killpoint.errors import BadUsage
+from killpoint.progress.counting import quiet
+from killpoint.runner.stage import Play
+from killpoint.scenario import Scenario
 from killpoint.scenario.playable import unplayable
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plain_server.toml"
@@ -47,6 +54,49 @@ def test_a_look_at_a_healthy_tree_is_wrong_if_it_blames_anybody() -> None:
 def test_an_unknown_kind_is_refused_with_all_that_there_are() -> None:
     with pytest.raises(BadUsage, match="no kind of hang 'nap'; expected one of: worker-stopped"):
         chosen(["nap"])
+
+
+class _Survivor:
+    """Player of a server that comes through a hang in these plays, and hangs in the others."""
+
+    def __init__(self, survives: Callable[[int], bool]) -> None:
+        self._survives = survives
+        self.plays = 0
+
+    def __enter__(self) -> "_Survivor":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def play(self, scenario: Scenario) -> Play:
+        del scenario
+        survives = self._survives(self.plays)
+        self.plays += 1
+        tape = Tape().tell("driver", "struck", target="front")
+        if not survives:
+            tape.tell("driver", "inspected", part="front", says="pid 7 has no descriptor", ms=500)
+        unreached = ["no client waited"] if survives else []
+        found = SimpleNamespace(history=tape.history(), unreached=unreached, unable="", stalled="")
+        return cast(Play, found)
+
+    def forget(self, play: Play) -> None:
+        del play
+
+
+@pytest.mark.parametrize(
+    ("survives", "plays", "hung"),
+    [(lambda n: n % 2 == 0, 6, 3), (lambda _: True, 3, 0), (lambda _: False, 3, 3)],
+    ids=["now-and-then", "always", "never"],
+)
+def test_a_hang_that_a_server_may_come_through_is_played_until_it_hung_so_often(
+    survives: Callable[[int], bool], plays: int, hung: int
+) -> None:
+    player = _Survivor(survives)
+    kinds = chosen(["front-out-of-descriptors"])
+    server = Server("serve:a", "a", "1")
+    run = score([(server, "serve:a")], kinds, 3, 0, 0, quiet, lambda _: player)
+    assert (player.plays, len(run.looked), run.failures()) == (plays, hung, [])
+    assert ("more did not hang" in show.text(run)) is (0 < hung < plays)
 
 
 def _score() -> Score:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Literal
@@ -24,6 +25,8 @@ Says = Literal["right", "wrong", "cannot-tell", "clear"]
 """Verdict of an inspection on a hang: the process that was struck; another one; that it cannot be
 told; or that all is clear. Of a healthy tree ``wrong`` is blame, and all others are right."""
 _HANGS_NOT = "it does not hang: "
+_IN_VAIN = 3
+"""Plays of a hang in which a server came through, before it is taken for one that always does."""
 _HEALTHY_IN_A_PLAY = 50
 _HEALTHY_AS: tuple[Topology, ...] = ("tensor-parallel", "data-parallel", "front-ends")
 """Topologies of the healthy trees, in turn; a server that lacks one is not inspected with it."""
@@ -101,11 +104,12 @@ def score(
     with ExitStack() as stack:
         players = [stack.enter_context(opened(resolved)) for _, resolved in servers]
         given_up: set[tuple[str, str, str]] = set()
+        hung, survived = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
         try:
             for number, (at, kind) in enumerate(plays):
                 spec = servers[at][0].spec
                 story = spec, kind.name, kind.topology
-                if story in given_up:
+                if story in given_up or (kind.survivable and hung[story] >= each):
                     continue
                 tell(f"{kind.name} on {spec}", number, total)
                 play = players[at].play(kind.scenario(seed + number))
@@ -113,12 +117,15 @@ def score(
                     why = why_not(play)
                     if kind.survivable and play.unreached:
                         why = f"{_HANGS_NOT}{why}"
-                    looked += _looked(spec, kind, play.history)
+                    seen = list(_looked(spec, kind, play.history))
+                    looked += seen
+                    hung[story] += len(seen)
                 finally:
                     players[at].forget(play)
                 if why:
                     missed.append(Missed(spec, kind.name, why))
-                if why.startswith((LACKS, _HANGS_NOT)):
+                survived[story] += why.startswith(_HANGS_NOT)
+                if why.startswith(LACKS) or (survived[story] >= _IN_VAIN and not hung[story]):
                     given_up.add(story)
         except (KeyboardInterrupt, SystemExit):
             tell("interrupted: what was looked at by now is told")
@@ -131,9 +138,13 @@ def score(
 def _plays(
     servers: int, kinds: Sequence[Kind], each: int, healthy_looks: int
 ) -> Iterator[tuple[int, Kind]]:
-    """Yield the index of a server and the kind to play on it, the servers in turn."""
+    """Yield the index of a server and the kind to play on it, the servers in turn.
+
+    A hang that a server may come through is there twice as often: it is played until it hung so
+    often, or again and again in vain.
+    """
     for kind in kinds:
-        for _ in range(-(-each // kind.hangs)):
+        for _ in range(-(-each // kind.hangs) * (2 if kind.survivable else 1)):
             yield from ((at, kind) for at in range(servers))
     trees = itertools.cycle(itertools.product(_HEALTHY_AS, range(servers)))
     for begun, (topology, at) in zip(

@@ -56,7 +56,9 @@ def _told(run: Score, kind: str, server: str) -> str:
     rest = [f"{counts[s]} {s.replace('-', ' ')}" for s in ("wrong", "cannot-tell", "clear")
             if counts[s]]  # fmt: skip
     told = f"{counts['right']} of {len(looks)}" + (f" ({', '.join(rest)})" if rest else "")
-    return f"{told}, {_seconds(looks)}"
+    survived = sum((x.kind, x.server) == (kind, server) and x.lacks for x in run.missed)
+    vain = f"; {survived} more did not hang" if survived else ""
+    return f"{told}, {_seconds(looks)}{vain}"
 
 
 def _missing(run: Score, kind: str, server: str) -> str:
