@@ -306,6 +306,24 @@ PIPE: tuple[Mutant, ...] = (
         "            if over:\n",
     ),
     Mutant(
+        "h4_an_id_that_failed_is_of_no_use_again",
+        "H4/generated-with-harm",
+        ("lost", "starved"),
+        (
+            Edit(
+                "pipe/block_receiver.py",
+                "        if label.transfer in self._past:\n",
+                "        if label.transfer in self._past or label.request in self._past:\n",
+            ),
+            Edit(
+                "pipe/block_receiver.py",
+                "        self._remember(found.transfer)\n        failed = ",
+                "        self._remember(found.transfer)\n        self._remember(found.request)\n"
+                "        failed = ",
+            ),
+        ),
+    ),
+    Mutant(
         "h4_who_gives_up_lets_nobody_past",
         "H4/generated-tensors",
         ("starved",),

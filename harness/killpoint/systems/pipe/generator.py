@@ -2,7 +2,8 @@
 
 A program has rounds. In each, both ranks send the blocks of some requests whose ids differ at their
 ends alone; some are asked for before, some soon, some late, some again and again without time, some
-never and some when their lease is over. The next round takes ids of the same few again.
+never and some when their lease is over; in other programs some are harmed on their way. The next
+round takes ids of the same few again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from killpoint.scenario import (
     AnyStep,
+    BlocksForge,
     BlocksReceive,
     BlocksSend,
     Pause,
@@ -22,8 +24,10 @@ from killpoint.scenario import (
     Tensor,
     Wait,
 )
+from killpoint.systems.pipe.steps import Forgery
 from killpoint.targets.shapes import PipeShape
 
+_RANKS = ("pipe-0", "pipe-1")
 _UUID = "5f0c2d1e-7b3a-4c6d-9e8f-0a1b2c3d4e5f"
 _BEGINNINGS = (36, 64, 255, 8, 0)
 """Characters in which the ids of a round are alike: as many as a UUID has, more, and fewer."""
@@ -51,19 +55,27 @@ class _Fate(NamedTuple):
     """True if they are asked for before they are sent."""
     asks: tuple[tuple[int, float], ...] = ()
     """Phase and timeout of each further receive."""
+    harmed: bool = False
+    """True if the blocks are harmed on their way."""
 
 
 _POLLS = tuple((phase, 0.0) for phase in range(_PHASES))
 _LAST = _PHASES - 1
-_FATES = {
-    "late": _Fate(_LONG, asks=((_LAST, _IN_TIME),)),
-    "never": _Fate(_SHORT),
-    "polled": _Fate(_POLLED, asks=_POLLS),
-    "soon": _Fate(_LONG, asks=((0, _IN_TIME),)),
-    "first": _Fate(_LONG, before=True),
-    "over": _Fate(_SHORT, asks=((_LAST, 0.02),)),
-    "looked-at": _Fate(_LONG, asks=((1, 0.0), (_LAST, _IN_TIME))),
-}
+_FATES = (
+    *(_Fate(_SHORT), _Fate(_LONG, asks=((_LAST, _IN_TIME),))),
+    *(_Fate(_POLLED, asks=_POLLS), _Fate(_LONG, asks=((0, _IN_TIME),))),
+    *(_Fate(_LONG, before=True), _Fate(_SHORT, asks=((_LAST, 0.02),))),
+    _Fate(_LONG, asks=((1, 0.0), (_LAST, _IN_TIME))),
+)
+"""Requests one after the other have these in turn, some steps further: so that the simplest program
+has all of them."""
+_HARMED = (
+    _Fate(_LONG, before=True, harmed=True),
+    _Fate(_POLLED, asks=_POLLS, harmed=True),
+    _Fate(_SHORT, harmed=True),
+)
+_HARMS: tuple[Forgery, ...] = ("swapped", "lost", "repeated", "mismatched")
+_HARMED_BLOCKS = Tensor("float16", (16, 64), repeat=3)
 
 
 class _Request(NamedTuple):
@@ -83,45 +95,69 @@ def ids(length: int) -> list[str]:
     return [begins + end for end in _ENDS]
 
 
-@st.composite
-def _requests(draw: st.DrawFn, known: list[str]) -> list[_Request]:
-    """Requests of one round: those of both ranks take turns."""
-    roles = ("pipe-0", "pipe-1")
-    count = draw(st.sampled_from((3, 2, 4, 1)))
-    lanes = [
-        [
-            _Request(source, taker, id, _FATES[draw(st.sampled_from(sorted(_FATES)))])
-            for id in draw(st.permutations(known))[:count]
+class _Rounds:
+    """The rounds of a program under construction."""
+
+    def __init__(self, draw: st.DrawFn, known: list[str], fates: tuple[_Fate, ...]) -> None:
+        self._draw, self._known, self._fates = draw, known, fates
+        self._place = 0
+
+    def steps(self) -> list[AnyStep]:
+        """Return the steps of one more round."""
+        draw, requests = self._draw, self._requests()
+        steps: list[AnyStep] = [
+            each.ask(_IN_TIME, beside=True) for each in requests if each.fate.before
         ]
-        for source, taker in (roles, roles[::-1])
-    ]
-    return [request for pair in zip(*lanes, strict=True) for request in pair]
+        for each in requests:
+            blocks = draw(st.sampled_from(_BLOCKS))
+            if each.fate.harmed:
+                steps.append(BlocksForge(each.source, draw(st.sampled_from(_HARMS))))
+                blocks = _HARMED_BLOCKS
+            steps.append(BlocksSend(each.source, each.id, [blocks], each.fate.lease, beside=True))
+        steps.append(Wait(within=_ENDED_WITHIN))
+        for phase in range(_PHASES):
+            asked = [
+                each.ask(timeout)
+                for each in requests
+                for when, timeout in each.fate.asks
+                if when == phase
+            ]
+            steps += [*([Pause(_APART)] if phase else []), *draw(st.permutations(asked))]
+        return [*steps, Wait(within=_ENDED_WITHIN), PipeMeet(), Wait(within=_ENDED_WITHIN)]
 
-
-def _round(draw: st.DrawFn, requests: list[_Request]) -> list[AnyStep]:
-    steps: list[AnyStep] = [
-        each.ask(_IN_TIME, beside=True) for each in requests if each.fate.before
-    ]
-    for each in requests:
-        blocks = [draw(st.sampled_from(_BLOCKS))]
-        steps.append(BlocksSend(each.source, each.id, blocks, each.fate.lease, beside=True))
-    steps.append(Wait(within=_ENDED_WITHIN))
-    for phase in range(_PHASES):
-        asked = [
-            each.ask(timeout)
-            for each in requests
-            for when, timeout in each.fate.asks
-            if when == phase
+    def _requests(self) -> list[_Request]:
+        """Return the requests of a round: those of both ranks take turns."""
+        count = self._draw(st.sampled_from((3, 2, 4, 1)))
+        ways = [
+            (source, taker, self._draw(st.permutations(self._known)))
+            for source, taker in (_RANKS, _RANKS[::-1])
         ]
-        steps += [*draw(st.permutations(asked)), Pause(_APART)]
-    return [*steps, Wait(within=_ENDED_WITHIN), PipeMeet(), Wait(within=_ENDED_WITHIN)]
+        return [
+            _Request(source, taker, ids[turn], self._fate())
+            for turn in range(count)
+            for source, taker, ids in ways
+        ]
+
+    def _fate(self) -> _Fate:
+        further = self._draw(st.integers(0, len(self._fates) - 1))
+        self._place += 1
+        return self._fates[(self._place - 1 + further) % len(self._fates)]
 
 
 @st.composite
-def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
-    """A program of rounds of requests."""
-    known = ids(draw(st.sampled_from(_BEGINNINGS)))
+def _programs(draw: st.DrawFn, case: str, seed: int, fates: tuple[_Fate, ...]) -> Scenario:
+    rounds = _Rounds(draw, ids(draw(st.sampled_from(_BEGINNINGS))), fates)
     steps: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
     for _ in range(draw(st.sampled_from((3, 2, 4)))):
-        steps += _round(draw, draw(_requests(known)))
+        steps += rounds.steps()
     return Scenario(case, [case.split("/")[0]], steps, pipe=PipeShape(), seed=seed)
+
+
+def programs(case: str, seed: int) -> st.SearchStrategy[Scenario]:
+    """Programs of rounds of requests."""
+    return _programs(case, seed, _FATES)
+
+
+def programs_with_harm(case: str, seed: int) -> st.SearchStrategy[Scenario]:
+    """The same, and the blocks of some requests are harmed on their way."""
+    return _programs(case, seed, (*_HARMED, *_FATES))

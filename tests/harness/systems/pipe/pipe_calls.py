@@ -39,6 +39,11 @@ class Calls:
         self._call(rank, ("blocks-send", "blocks-sent"), when, named, about, {"outcome": outcome})
         return digests
 
+    def harms(self, rank: int, at: float, how: str = "swapped") -> Calls:
+        """The next blocks of a rank are harmed."""
+        self._tell(at, f"pipe-{rank}", "blocks-forge", {"how": how})
+        return self
+
     def asks(
         self,
         rank: int,

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from killpoint.scenario import (
+    BlocksForge,
     BlocksReceive,
     BlocksSend,
     PipeMeet,
@@ -18,12 +19,12 @@ from killpoint.scenario import (
     PipeSend,
     Scenario,
 )
-from killpoint.systems.pipe.generator import ids, programs
+from killpoint.systems.pipe.generator import ids, programs, programs_with_harm
 from killpoint.systems.pipe.generator_of_ends import programs_with_ends
 from killpoint.systems.pipe.generator_of_tensors import programs_of_tensors
 from killpoint.systems.pipe.validate import unplayable_pipe
 
-_GENERATORS = (programs, programs_of_tensors, programs_with_ends)
+_GENERATORS = (programs, programs_with_harm, programs_of_tensors, programs_with_ends)
 Generator = Callable[[str, int], st.SearchStrategy[Scenario]]
 
 
@@ -90,6 +91,36 @@ def test_blocks_are_asked_for_before_without_time_late_and_never() -> None:
 
     drawn(programs, look)
     assert min(found.values()) >= 5, found
+
+
+def test_some_blocks_are_harmed_and_their_ids_come_again() -> None:
+    found = Counter[str]()
+
+    def look(scenario: Scenario) -> None:
+        harmed: set[tuple[str, str]] = set()
+        for step, before in zip(scenario.steps[1:], scenario.steps, strict=False):
+            if isinstance(step, BlocksSend):
+                found["again"] += (step.role, step.request) in harmed
+                if isinstance(before, BlocksForge):
+                    assert before.role == step.role
+                    assert sum(each.repeat for each in step.blocks) == 3
+                    harmed.add((step.role, step.request))
+                    found[before.how] += 1
+
+    drawn(programs_with_harm, look)
+    assert found.keys() == {"again", "swapped", "lost", "repeated", "mismatched"}
+    assert min(found.values()) >= 10, found
+
+
+def test_the_first_program_has_every_fate() -> None:
+    def look(scenario: Scenario) -> None:
+        asks = [step for step in scenario.steps if isinstance(step, BlocksReceive)]
+        leases = {step.lease for step in scenario.steps if isinstance(step, BlocksSend)}
+        assert len(leases) == 3
+        assert {step.beside for step in asks} == {True, False}
+        assert len({step.timeout for step in asks}) == 3
+
+    drawn(programs, look, 1)
 
 
 def test_ranks_come_to_a_ring_in_every_order() -> None:

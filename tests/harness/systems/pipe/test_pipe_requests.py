@@ -124,6 +124,14 @@ class TestReceives:
         calls.asks(1, "a", (0.5, 1.0))
         assert calls.violation().kind == "starved"
 
+    def test_one_whose_time_is_over_when_the_blocks_come(self) -> None:
+        calls = Calls()
+        calls.sends_blocks(0, "a", (1.0, 4.0), "failed")
+        calls.asks(1, "a", (0.0, 1.45), timeout=1.25)  # a little late
+        assert calls.holds()
+        calls.asks(1, "a", (1.5, 1.5))  # this one looks
+        assert "was asked for 2.50 s before its lease ended" in calls.violation().cause
+
     def test_one_that_fails_without_a_transfer_that_failed(self) -> None:
         calls = Calls()
         calls.sends_blocks(0, "b", (0.0, 0.3), "failed", lease=0.3)
@@ -148,6 +156,43 @@ class TestReceives:
         assert found.kind == "late"
         assert words in found.cause
         assert Calls().asks(1, "a", (0.0, timeout), timeout=timeout).holds()
+
+
+class TestHarmedBlocks:
+    """A transfer whose blocks were harmed fails, and who asks for it is told."""
+
+    def test_both_are_told(self) -> None:
+        calls = Calls().harms(0, 0.0)
+        calls.sends_blocks(0, "a", (0.1, 0.2), "failed")
+        calls.asks(1, "a", (0.0, 0.15), "failed", timeout=1.0).asks(1, "a", (0.6, 0.6))
+        assert calls.holds()
+
+    def test_nobody_asks_and_the_lease_ends(self) -> None:
+        calls = Calls().harms(0, 0.0)
+        calls.sends_blocks(0, "a", (0.1, 0.4), "failed", lease=0.3)
+        assert calls.holds()
+
+    def test_who_asks_is_not_told(self) -> None:
+        calls = Calls().harms(0, 0.0)
+        calls.sends_blocks(0, "a", (0.1, 3.1), "failed")
+        calls.asks(1, "a", (0.0, 1.5))
+        found = calls.violation()
+        assert found.kind == "starved"
+        assert "swapped as they were" in found.cause
+
+    def test_they_are_acknowledged(self) -> None:
+        calls = Calls().harms(0, 0.0)
+        calls.sends_blocks(0, "a", (0.1, 0.2))
+        calls.asks(1, "a", (0.0, 0.15), "failed", timeout=1.0)
+        assert not calls.holds()
+        assert "was acknowledged to pipe-0, and came swapped" in calls.violation().cause
+
+    def test_the_next_transfer_of_the_id_is_judged_as_ever(self) -> None:
+        calls = Calls().harms(0, 0.0)
+        calls.sends_blocks(0, "a", (0.1, 0.2), "failed")
+        calls.asks(1, "a", (0.0, 0.15), "failed", timeout=1.0)
+        calls.sends_blocks(0, "a", (0.5, 0.6), "failed")
+        assert "nothing had been done to its blocks" in calls.violation().cause
 
 
 def test_two_transfers_of_one_id_at_once_are_not_judged() -> None:

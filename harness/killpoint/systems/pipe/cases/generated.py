@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from killpoint.case import Case
 from killpoint.search.generated import programs_case
-from killpoint.systems.pipe.generator import programs
+from killpoint.systems.pipe.generator import programs, programs_with_harm
 from killpoint.systems.pipe.generator_of_ends import programs_with_ends
 from killpoint.systems.pipe.generator_of_tensors import programs_of_tensors
 
-_PLAIN, _PLAIN_OF_TENSORS, _PLAIN_WITH_ENDS, _FULL = 2, 3, 3, 200
+_PLAIN, _PLAIN_WITH_HARM, _PLAIN_OF_TENSORS, _PLAIN_WITH_ENDS, _FULL = 2, 1, 2, 3, 200
 """Number of programs of a case."""
 
 CASES: tuple[Case, ...] = (
@@ -16,6 +16,12 @@ CASES: tuple[Case, ...] = (
         "H4/generated",
         "generated programs: many requests both ways, crossing leases, ids used again",
         programs_case(programs, _PLAIN, _FULL),
+        frozenset({"pipe", "blocks", "deadlines"}),
+    ),
+    Case(
+        "H4/generated-with-harm",
+        "generated programs: the same, and blocks come swapped, twice, not at all, misshaped",
+        programs_case(programs_with_harm, _PLAIN_WITH_HARM, _FULL),
         frozenset({"pipe", "blocks", "deadlines"}),
     ),
     Case(

@@ -21,6 +21,8 @@ from killpoint.verdict import Kind, Violation
 _SECONDS = 1_000_000_000
 _WHOLE = 200_000_000
 """ns after which the blocks of a send have come."""
+_NOTICED = 100_000_000
+"""ns within which a receive that waits notices that blocks have come."""
 _SERVED = 250_000_000
 """ns from the first time that they are asked for until they are handed out."""
 _LATE = 300_000_000
@@ -63,6 +65,20 @@ class Requests(msgspec.Struct):
         asked = self.asked(send)
         return next((ask for ask in asked if ask.ok and ask.digests == send.digests), None)
 
+    def told(self, send: Transfer) -> Transfer | None:
+        """Return the receive that was told that a send's blocks had been harmed."""
+        later = [ask for ask in self.asked(send) if _end(ask) > send.began.t]
+        failed = (ask for ask in later if ask.outcome == "failed")
+        return next(failed, None) if send.forged else None
+
+    def looks(self, ask: Transfer, since: int) -> bool:
+        """Return whether a receive saw what there was from this time on.
+
+        It looks at least once when it begins, and again until its own time is over.
+        """
+        noticed = since + _NOTICED + self.history.allowance(since, _end(ask))
+        return ask.began.t >= since or _over(ask) > noticed
+
     def alone(self, send: Transfer) -> bool:
         """Return whether no other send of the same id went the same way meanwhile."""
         return not any(
@@ -96,7 +112,7 @@ def broken_requests(requests: Requests) -> Iterator[Violation]:
 
 
 def _failed(requests: Requests, send: Transfer) -> Iterator[Violation]:
-    """A transfer fails of its lease alone, and then nobody has its blocks."""
+    """A transfer fails of its lease, or of what was done to its blocks; then nobody has them."""
     if send.ended is None or send.ok or send.ended.t >= requests.until:
         return
     taken, lease = requests.taken(send), send.within("lease") or 0.0
@@ -104,7 +120,7 @@ def _failed(requests: Requests, send: Transfer) -> Iterator[Violation]:
     if taken is not None:
         cause = f"{taken.role} was served {send.request!r}, and its sender told that it was not"
         yield requests.says("lost", f"{cause}: {said}", send, taken)
-    elif send.seconds < lease - _EARLY:
+    elif send.seconds < lease - _EARLY and not send.forged:
         cause = f"{send.role}'s transfer of {send.request!r} failed after {send.seconds:.2f} s of a"
         cause += f" lease of {lease:g} s, and nothing had been done to its blocks"
         yield requests.says("lost", f"{cause}: {said}", send)
@@ -114,6 +130,9 @@ def _acknowledged(requests: Requests, send: Transfer) -> Iterator[Violation]:
     """Blocks that were acknowledged were asked for, and are there for who asks for them."""
     if send.ended is None or not send.ok:
         return
+    if send.forged and requests.taken(send) is None:
+        cause = f"{send.request!r} was acknowledged to {send.role}, and came {send.forged}"
+        yield requests.says("no-error", cause, send)
     asked = requests.asked(send)
     if not any(ask.began.t < send.ended.t and _end(ask) > send.began.t for ask in asked):
         cause = f"{send.request!r} was acknowledged to {send.role}, and nobody had asked for it"
@@ -131,24 +150,31 @@ def _acknowledged(requests: Requests, send: Transfer) -> Iterator[Violation]:
 def _unserved(requests: Requests, send: Transfer) -> Iterator[Violation]:
     """Blocks that have come, and that somebody asks for, are handed out soon, and to nobody late.
 
-    A receive without time asks, too: one that comes soon after it finds them.
+    A receive without time asks, too: one that comes soon after it finds them. If they were harmed,
+    it is the failure that is told.
     """
-    whole, lease_end = send.began.t + _WHOLE, _lease_end(send)
-    asked = [a for a in requests.asked(send) if _end(a) > whole and a.began.t < lease_end]
+    lease_end = _lease_end(send)
+    granted = requests.history.allowance(send.began.t, min(_end(send), lease_end))
+    whole = send.began.t + _WHOLE + granted
+    asked = [
+        ask
+        for ask in requests.asked(send)
+        if ask.began.t < lease_end and requests.looks(ask, since=whole)
+    ]
     if not asked:
         return
     first = max(asked[0].began.t, whole)
-    taken = requests.taken(send)
+    due = first + _SERVED + granted
+    taken = requests.taken(send) or requests.told(send)
+    before = min(lease_end - _LATE, requests.until, _end(taken) if taken else _NEVER)
     for ask in asked:
-        ended = _end(ask)
-        due = first + _SERVED + requests.history.allowance(send.began.t, min(ended, lease_end))
-        before = min(lease_end - _LATE, requests.until, _end(taken) if taken else _NEVER)
-        if ask.outcome == "timeout" and due < ended < before:
+        if ask.outcome == "timeout" and due < _over(ask) < before:
             cause = f"{ask.role} asked for {send.request!r} with timeout {ask.timeout:g} s and was"
-            cause += f" given nothing, {_ago(first, ended)} after its blocks could be had"
+            cause += f" given nothing, {_ago(first, _over(ask))} after its blocks could be had"
+            cause += f", {send.forged} as they were" if send.forged else ""
             yield requests.says("starved", cause, send, asked[0], ask)
-    due = first + _SERVED + requests.history.allowance(send.began.t, lease_end)
-    if send.ended is not None and not send.ok and due < min(lease_end, requests.until):
+    in_vain = send.ended is not None and not send.ok and not send.forged
+    if in_vain and due < min(lease_end, requests.until):
         cause = f"{send.request!r} was asked for {_ago(first, lease_end)} before its lease ended,"
         cause += f" and never served ({send.outcome}: {send.error})"
         yield requests.says("lost", cause, send, *asked[:2])
@@ -191,6 +217,13 @@ def _deadline(requests: Requests, ask: Transfer) -> Iterator[Violation]:
 
 def _end(call: Transfer) -> int:
     return call.ended.t if call.ended is not None else _NEVER
+
+
+def _over(call: Transfer) -> int:
+    """Return the time at which a call ended, or was to end by its own timeout, ns."""
+    if call.timeout is None:
+        return _end(call)
+    return min(_end(call), call.began.t + int(call.timeout * _SECONDS))
 
 
 def _lease_end(send: Transfer) -> int:

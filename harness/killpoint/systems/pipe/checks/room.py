@@ -92,7 +92,7 @@ class RoomRules:
             if not sent.ok or (arrived is not None and _end(arrived) < call.ended.t):
                 continue
             since = max(_end(sent), call.began.t)
-            if call.ended.t - since > _COMES + self._history.allowance(since, call.ended.t):
+            if _over(call) - since > _COMES + self._history.allowance(since, call.ended.t):
                 cause = f"{call.words()} took nothing, though {sent.words()} was due"
                 yield self._says("starved", cause, sent, call)
 
@@ -105,7 +105,7 @@ class RoomRules:
         free = self._free_since(call)
         if free is None:
             return
-        waited = call.ended.t - free
+        waited = _over(call) - free
         if waited > _GOES_ON + self._history.allowance(free, call.ended.t):
             others = [each for each in self._lane.sent if self._gone(each) == free]
             how = "was sent only" if call.ok else "found no room, and gave up"
@@ -137,6 +137,13 @@ class RoomRules:
             return _end(call)
         arrived = self._arrived.get(call.digest)
         return _end(arrived) if arrived is not None else _NEVER
+
+
+def _over(call: Call) -> int:
+    """Return the time at which a call ended, or was to end by its own timeout, ns."""
+    if call.ok or call.timeout is None:
+        return _end(call)
+    return min(_end(call), call.began.t + int(call.timeout * _SECONDS))
 
 
 def _end(call: Call) -> int:
