@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from mutant import Edit, Mutant, one
+from planted.pipe_bugs import BUGS
+
+_PLANTED = {bug.name: bug.edits for bug in BUGS}
 
 PIPE: tuple[Mutant, ...] = (
     Mutant(
@@ -291,5 +294,47 @@ PIPE: tuple[Mutant, ...] = (
         "pipe/blocks.py",
         "            left = self._left(until)\n            try:\n",
         "            left = 3600.0\n            try:\n",
+    ),
+    one(
+        "h4_one_lease_ends_all",
+        "H4/generated",
+        "lost starved",
+        "pipe/block_receiver.py",
+        "        for each in list(self._by_request.values()):\n            if now >= each.until:\n",
+        "        over = any(now >= each.until for each in list(self._by_request.values()))\n"
+        "        for each in list(self._by_request.values()):\n"
+        "            if over:\n",
+    ),
+    Mutant(
+        "h4_an_id_that_failed_is_of_no_use_again",
+        "H4/generated-with-harm",
+        ("lost", "starved"),
+        (
+            Edit(
+                "pipe/block_receiver.py",
+                "        if label.transfer in self._past:\n",
+                "        if label.transfer in self._past or label.request in self._past:\n",
+            ),
+            Edit(
+                "pipe/block_receiver.py",
+                "        self._remember(found.transfer)\n        failed = ",
+                "        self._remember(found.transfer)\n        self._remember(found.request)\n"
+                "        failed = ",
+            ),
+        ),
+    ),
+    Mutant(
+        "h4_who_gives_up_lets_nobody_past",
+        "H4/generated-tensors",
+        ("starved",),
+        _PLANTED["pipe_who_gives_up_lets_nobody_past"],
+        samples=3,
+    ),
+    Mutant(
+        "h4_one_sender_is_told_of_the_end",
+        "H4/generated-with-ends",
+        ("late",),
+        _PLANTED["pipe_one_sender_is_told_of_the_end"],
+        samples=3,
     ),
 )

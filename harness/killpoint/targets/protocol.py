@@ -356,7 +356,8 @@ class HasPipe(Protocol):
     """Capability ``pipe``: a pipe of tensors (SPEC 6). Ends are what ``pipe_make`` gave.
 
     Timeouts are in seconds; None: the pipe's own. A timeout that it cannot honour raises
-    UnsupportedByTarget. A role may call ``pipe_recv`` in a second thread while it sends.
+    UnsupportedByTarget. A role may call ``pipe_recv`` in a second thread while it sends, and
+    ``pipe_send`` in several.
     """
 
     def pipe_make(

@@ -26,6 +26,7 @@ from killpoint.scenario import (
     Tensor,
     Wait,
 )
+from killpoint.systems.pipe.record import calls
 from killpoint.targets.protocol import PipeShape
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -87,6 +88,29 @@ def test_a_receive_beside_waits_while_its_role_sends(stage: Stage) -> None:
     (sent,), (got,) = of(play, "pipe-sent", "pipe-0"), of(play, "pipe-got", "pipe-0")
     assert asked.t < sent.t < got.t
     assert got.text("outcome") == "ok"
+
+
+def test_sends_beside_wait_for_room_at_once(stage: Stage) -> None:
+    large = Tensor("uint8", (16 << 20,))
+    play = played(
+        stage,
+        PipeSend("pipe-0", [large]),
+        PipeSend("pipe-0", [large], beside=True),
+        PipeSend("pipe-0", [Tensor()], beside=True),
+        Wait(),
+        PipeReceive(("pipe-1",), 3),
+        Wait(),
+        PipeMeet(("pipe-0",)),
+        Wait(),
+        buffer_bytes=1,
+    )
+    began, ended = of(play, "pipe-send", "pipe-0"), of(play, "pipe-sent", "pipe-0")
+    assert [event.number("seq") for event in began] == [0, 1, 2]
+    assert ended[0].number("seq") == 0
+    assert max(event.t for event in began[1:]) < min(event.t for event in ended[1:])
+    assert [event.text("outcome") for event in ended] == ["ok"] * 3
+    sends = [call for call in calls(play.history) if call.op == "pipe-send"]
+    assert [call.ended.number("seq") for call in sends if call.ended] == [0, 1, 2]
 
 
 def test_a_buffer_is_asked_until_it_is_empty(stage: Stage) -> None:

@@ -142,9 +142,12 @@ class PipeDriver(Driver):
     # -- tensors ------------------------------------------------------------------------------
 
     def _send(self, order: Order, step: script.PipeSend) -> str:
-        if not step.same:
-            return self._sends(step, self._built(step, order.first))
-        ready = list(self._built(step, order.first))
+        built = self._built(step, order.first)
+        if not step.same and not step.beside:
+            return self._sends(step, built)
+        ready = list(built)
+        if step.beside:
+            return self._maybe_beside(True, lambda: self._sends(step, iter(ready)))
         payload.forget_peak()
         before = payload.peaks()
         outcome = self._sends(step, iter(ready))
@@ -230,17 +233,19 @@ class PipeDriver(Driver):
     def _blocks_send(self, order: Order, step: script.BlocksSend) -> str:
         whole = script.PipeSend(step.role, step.blocks)
         built = [each for _, _, each, _ in self._built(whole, order.first)]
-        return self._maybe_beside(step.beside, lambda: self._sends_blocks(step, built))
+        seq = order.first
+        return self._maybe_beside(step.beside, lambda: self._sends_blocks(step, seq, built))
 
-    def _sends_blocks(self, step: script.BlocksSend, built: list[Any]) -> str:
+    def _sends_blocks(self, step: script.BlocksSend, seq: int, built: list[Any]) -> str:
         digests = [payload.digest(each) for each in built]
-        self._log("blocks-send", request=step.request, digests=digests, lease=step.lease)
+        named = {"request": step.request, "seq": seq}
+        self._log("blocks-send", **named, digests=digests, lease=step.lease)
         outcome, error, seconds = self._call(
             "pipe-send",
             lambda end: self._blocks().blocks_send(end, step.request, built, step.lease),
         )
         about = {"outcome": outcome, "error": error, "s": seconds}
-        self._log("blocks-sent", request=step.request, **about)
+        self._log("blocks-sent", **named, **about)
         for each in built:
             payload.overwrite(each)
         return "ok" if outcome == "ok" else "stopped"

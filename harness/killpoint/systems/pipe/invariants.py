@@ -1,4 +1,4 @@
-"""Invariants of a KV pipe and its blocks: K."""
+"""Invariants of a KV pipe and its blocks: K and H4."""
 
 from __future__ import annotations
 
@@ -60,5 +60,12 @@ INVARIANTS: tuple[Invariant, ...] = (
         " bytes of another request; no read after free; each transfer ends by its lease.",
         ("pipe", "blocks"),
         {"cases": 6, "transfers": 12},
+    ),
+    Invariant(
+        "H4",
+        "What the ranks of a pipe see with many calls under way could have been: its history is one"
+        " of the specification's, however requests, leases, waits and ends overlap.",
+        ("pipe", "deadlines"),
+        {"cases": 3, "transfers": 10, "tensors": 10, "operations": 80},
     ),
 )

@@ -85,16 +85,16 @@ def calls(history: History) -> list[Call]:
     that.
     """
     found: list[Call] = []
-    inside: dict[tuple[str, str], Call] = {}
+    inside: dict[tuple[str, str, int], Call] = {}
     hang = history.first("hang")
     for event in history.of(*ENDS, *_BEGINS):
         if hang is not None and event.t > hang.t:
             break
         if event.kind in ENDS:
             call = Call(role=event.role, op=event.kind, began=event)
-            inside[event.role, event.kind] = call
+            inside[event.role, event.kind, event.number("seq")] = call
             found.append(call)
-        elif (key := (event.role, _BEGINS[event.kind])) in inside:
+        elif (key := (event.role, _BEGINS[event.kind], event.number("seq"))) in inside:
             inside.pop(key).ended = event
     return found
 

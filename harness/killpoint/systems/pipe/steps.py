@@ -82,6 +82,8 @@ class PipeSend(Step, tag="pipe-send"):
     """Go on with the next tensor after one that could not be sent."""
     same: bool = False
     """Send one tensor again and again in a run; the role's memory is measured around the sends."""
+    beside: bool = False
+    """Send in a second thread, as for :class:`PipeReceive`."""
 
 
 class PipeReceive(Step, tag="pipe-receive"):

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from killpoint.case import Case
-from killpoint.systems.pipe.cases import blocks, cuda, deaths, links, send_buffer, sweeps, transfers
+from killpoint.systems.pipe.cases import (
+    blocks,
+    cuda,
+    deaths,
+    generated,
+    links,
+    send_buffer,
+    sweeps,
+    transfers,
+)
 
 CASES: tuple[Case, ...] = (
     *transfers.CASES,
@@ -13,4 +22,5 @@ CASES: tuple[Case, ...] = (
     *sweeps.CASES,
     *blocks.CASES,
     *cuda.CASES,
+    *generated.CASES,
 )

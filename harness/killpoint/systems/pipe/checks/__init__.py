@@ -15,6 +15,7 @@ from killpoint.systems.pipe.checks import (
     deaths,
     errors,
     forged_frames,
+    histories,
     send_buffer,
     transfers,
 )
@@ -35,6 +36,7 @@ class PipeChecks(Checks):
         "K6": forged_frames.check_k6_forged_frames,
         "K7": transfers.check_k7_both_ways,
         "K8": blocks.check_k8_blocks,
+        "H4": histories.check_h4_pipe_history,
     }
     call_ends = tuple(ENDS.values())
 

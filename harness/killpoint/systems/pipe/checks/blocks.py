@@ -52,8 +52,8 @@ def check_k8_blocks(scenario: Scenario, history: History, _ledger: Ledger) -> Fi
         isinstance(step, Fault) and step.fault in NETWORK_FAULTS for step in scenario.steps
     )
     found = (
-        _served(history, sent, got)
-        or _leases(history, sent)
+        served(history, sent, got)
+        or leases(history, sent)
         or hangs(history)
         or ([] if disturbed else _missed(history, sent, got))
     )
@@ -64,25 +64,25 @@ def check_k8_blocks(scenario: Scenario, history: History, _ledger: Ledger) -> Fi
 def transfers(history: History) -> list[Transfer]:
     """Every call about blocks, in the order in which they began."""
     found: list[Transfer] = []
-    inside: dict[tuple[str, str, str], Transfer] = {}
+    inside: dict[tuple[str, str, str, int], Transfer] = {}
     begins = {end: begin for begin, end in _ENDS.items()}
     how: dict[str, str] = {}
     for event in history.of(*_ENDS, *begins, _FORGES):
-        request = event.text("request")
+        request, seq = event.text("request"), event.number("seq")
         if event.kind == _FORGES:
             how[event.role] = event.text("how")
         elif event.kind in _ENDS:
             each = Transfer(role=event.role, op=event.kind, request=request, began=event)
             if event.kind == "blocks-send":
                 each.forged = how.pop(event.role, "")
-            inside[event.role, event.kind, request] = each
+            inside[event.role, event.kind, request, seq] = each
             found.append(each)
-        elif (key := (event.role, begins[event.kind], request)) in inside:
+        elif (key := (event.role, begins[event.kind], request, seq)) in inside:
             inside.pop(key).ended = event
     return found
 
 
-def _served(history: History, sent: list[Transfer], got: list[Transfer]) -> list[Violation]:
+def served(history: History, sent: list[Transfer], got: list[Transfer]) -> list[Violation]:
     """Check that each served receive matches one send of its request that was not served before."""
     left = list(sent)
     for call in got:
@@ -124,7 +124,7 @@ def _after_the_lease(history: History, sent: Transfer, call: Transfer) -> float 
     return (call.ended.t - end) / _SECONDS if call.ended.t > end + slack else None
 
 
-def _leases(history: History, sent: list[Transfer]) -> list[Violation]:
+def leases(history: History, sent: list[Transfer]) -> list[Violation]:
     """Each transfer ends by its lease."""
     for call in sent:
         late = _after_the_lease(history, call, call)

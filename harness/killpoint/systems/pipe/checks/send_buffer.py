@@ -21,7 +21,7 @@ def check_k2_send_buffer(scenario: Scenario, history: History, _ledger: Ledger) 
     asked = list(history.of("buffered"))
     bursts = list(history.of("burst"))
     found = (
-        _never_subtracted(history, made)
+        never_subtracted(history, made)
         or [v for lane in lanes(scenario, made) for v in misplaced(history, lane)]
         or _too_large(scenario, history, made)
         or hangs(history)
@@ -33,7 +33,7 @@ def check_k2_send_buffer(scenario: Scenario, history: History, _ledger: Ledger) 
     return Finding(found[:1], {unit: count for unit, count in counts.items() if count})
 
 
-def _never_subtracted(history: History, made: list[Call]) -> list[Violation]:
+def never_subtracted(history: History, made: list[Call]) -> list[Violation]:
     """Return a violation if bytes stay in the account, or keep a send waiting."""
     for look in history.of("buffered"):
         left = look.number("bytes", 0)

@@ -51,14 +51,14 @@ def undisturbed(
     """Return what went wrong between ranks although none but the ``dead`` gave cause for it."""
     made = calls(history)
     return (
-        _outsiders(history, dead)
+        outsiders(history, dead)
         or [v for lane in lanes(scenario, made) for v in _judge(history, lane, dead)]
-        or _closes(history, made, dead)
+        or closes(history, made, dead)
         or hangs(history)
     )
 
 
-def _outsiders(history: History, dead: Collection[str]) -> list[Violation]:
+def outsiders(history: History, dead: Collection[str]) -> list[Violation]:
     """A rank whose end could not be made where nothing was wrong."""
     for event in history.of("end"):
         failed = event.text("outcome") not in ("ok", "injected")
@@ -118,7 +118,7 @@ def misplaced(history: History, lane: Lane) -> list[Violation]:
     return []
 
 
-def _closes(history: History, made: list[Call], dead: Collection[str]) -> list[Violation]:
+def closes(history: History, made: list[Call], dead: Collection[str]) -> list[Violation]:
     """Return a violation if a close failed where no rank gave cause for it."""
     if dead:
         return []
