@@ -1,9 +1,7 @@
 """Programs for all peers of a coordinator at once, drawn by Hypothesis (H5).
 
 Front ends come and go while counts change, with and without their sum, and while the number of
-ranks is set. In programs with losses ranks are gone meanwhile, come back, or come by a new link
-before the end of the old one is seen. In programs with waves those begin, break and end, often
-with rank 0 gone, and requests come to ranks that are not in the wave.
+ranks is set. Requests come to those that are added.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _NEWS = 7.5
 _SETTLED = 12.0
 
 
-class _Program:
+class Program:
     """A program under construction: its steps, who is linked, and what front ends are to hear."""
 
     def __init__(self, draw: st.DrawFn, shape: CoordinatorShape) -> None:
@@ -57,6 +55,12 @@ class _Program:
         """Engines that are not linked, and live."""
         first = draw(st.integers(1, len(fronts)))
         self.fronts, self.away = fronts[:first], fronts[first:]
+        self.members: list[int] = []
+        """Ranks in the wave that is on."""
+        self.waiting: list[int] = []
+        """Ranks with requests that are in no wave before the next one."""
+        self.follows = False
+        """True if a wave follows the one that is on, since some rank wanted it."""
         self.counts: dict[int, Counts] = {}
         """Counts of each rank as front ends are to hear of them."""
         self._sum = _LEAST
@@ -132,7 +136,7 @@ class _Program:
 # -- stages of front ends and counts ----------------------------------------------------------
 
 
-def _counts_change(program: _Program) -> None:
+def counts_change(program: Program) -> None:
     """Some ranks report new counts; when these are known, some do that keep their sum."""
     draw = program.draw
     for same_sum in (False, True):
@@ -144,7 +148,7 @@ def _counts_change(program: _Program) -> None:
         program.heard(*told)
 
 
-def _front_end_comes(program: _Program) -> None:
+def front_end_comes(program: Program) -> None:
     """A front end comes to others that are there, and is told all; now and then beside a change."""
     draw = program.draw
     if not program.away:
@@ -159,7 +163,7 @@ def _front_end_comes(program: _Program) -> None:
     program.fronts.append(front)
 
 
-def _front_end_goes(program: _Program) -> None:
+def _front_end_goes(program: Program) -> None:
     """A front end that is not the last one leaves, or is killed."""
     draw = program.draw
     if len(program.fronts) < 2:
@@ -173,42 +177,50 @@ def _front_end_goes(program: _Program) -> None:
         program.away.append(front)
 
 
-def _scaled(program: _Program) -> None:
-    """A front end sets the number of ranks: lower, or higher, where some may listen already."""
+def scaled(program: Program) -> None:
+    """The number of ranks is set; requests come to those that are added."""
+    stepped(program, *numbered(program))
+
+
+def numbered(program: Program) -> list[int]:
+    """A front end sets the number of ranks: lower, or higher, where some may listen already.
+
+    Ranks that are taken away leave, or stay linked. Return those that are added.
+    """
     draw = program.draw
     sizes = [n for n in range(1, _RANKS + 1) if n != program.size and _filled(program, n)]
     if not sizes:
-        return
+        return []
     size = draw(st.sampled_from(sizes))
-    early: list[str] = []
-    late: list[int] = []
-    for rank in range(program.size, size):
-        if rank not in program.holders and draw(st.booleans()):
-            early.append(program.comes(rank))
-        elif rank not in program.holders:
-            late.append(rank)
+    missing = [rank for rank in range(program.size, size) if rank not in program.holders]
+    early = [rank for rank in missing if draw(st.booleans())]
     if early:
+        roles = [program.comes(rank) for rank in early]
         program.report(draw(st.sampled_from(program.ranks())))
-        program.news(*early, what="state")
+        program.news(*roles, what="state")
         program.settled()
     program.add(Scale(draw(st.sampled_from(program.fronts)), size))
     program.news(*program.fronts, what="ranks", rank=size)
     program.settled()
-    added = range(program.size, size)
-    for rank in range(size, program.size):
+    added, removed = range(program.size, size), range(size, program.size)
+    program.size = size
+    left: list[int] = []
+    program.waiting = [rank for rank in program.waiting if rank < size]
+    for rank in removed:
         program.counts.pop(rank, None)
         if rank in program.holders and draw(st.booleans()):
             program.goes(program.holders.pop(rank))
-    program.size = size
-    for rank in late:
-        program.comes(rank)
+            left.append(rank)
+    broken(program, *left)
     for rank in added:
+        if rank not in program.holders:
+            program.comes(rank)
         program.report(rank)
     program.heard(*added)
-    _stepped(program, *added)
+    return [*added]
 
 
-def _filled(program: _Program, size: int) -> bool:
+def _filled(program: Program, size: int) -> bool:
     """Return whether there is an engine for each rank that is added, and one rank is left."""
     added = [rank for rank in range(program.size, size) if rank not in program.holders]
     return len(added) <= len(program.free) and any(rank < size for rank in program.ranks())
@@ -217,14 +229,14 @@ def _filled(program: _Program, size: int) -> bool:
 # -- waves ------------------------------------------------------------------------------------
 
 
-def _stepped(program: _Program, *ranks: int) -> None:
+def stepped(program: Program, *ranks: int) -> None:
     """Requests come to these ranks of engines that are in no wave; all are in one, and end it."""
     if ranks:
-        _begun(program, *ranks)
-        _ended(program)
+        begun(program, *ranks)
+        ended(program)
 
 
-def _begun(program: _Program, *ranks: int) -> None:
+def begun(program: Program, *ranks: int) -> None:
     """Requests come to these ranks, and everybody knows of their wave."""
     asked = tuple(program.holders[rank] for rank in ranks)
     program.add(Request(asked))
@@ -232,142 +244,52 @@ def _begun(program: _Program, *ranks: int) -> None:
     _known(program)
 
 
-def _known(program: _Program) -> None:
+def _known(program: Program) -> None:
     """All ranks are in a wave, and front ends have been told of it."""
-    program.news(*(program.holders[rank] for rank in program.ranks()), what="running")
+    program.members, program.waiting, program.follows = program.ranks(), [], False
+    program.news(*(program.holders[rank] for rank in program.members), what="running")
     program.news(*program.fronts, what="running")
     program.settled()
 
 
-def _ended(program: _Program, *waiting: int) -> None:
-    """All ranks end their wave; requests of ``waiting``, which were not in it, begin the next."""
-    first, *others = (program.holders[rank] for rank in program.ranks() if rank not in waiting)
+def broken(program: Program, *lost: int) -> None:
+    """Those of these lost ranks that are in the wave break it: the others are in the next one."""
+    for rank in lost:
+        if rank in program.members:
+            others = [each for each in program.members if each in program.ranks()]
+            program.news(*(program.holders[each] for each in others), what="without", rank=rank)
+            program.news(*(program.holders[each] for each in program.waiting), what="stepped")
+            _known(program)
+
+
+def ended(program: Program) -> None:
+    """All ranks end their wave; those that wait for the next one begin and end that, too."""
+    first, *others = (program.holders[rank] for rank in program.members)
     if others:
         program.add(EndWave(tuple(others), quiet=True), Wait(within=_SETTLED))
     program.add(EndWave((first,)))
-    if waiting:
-        program.news(*(program.holders[rank] for rank in waiting), what="stepped")
+    program.members = []
+    if program.follows:
+        program.news(*(program.holders[rank] for rank in program.waiting), what="stepped")
         _known(program)
-        _ended(program)
+        ended(program)
     else:
         program.news(*program.fronts, what="paused")
         program.settled()
 
 
-def _wave(program: _Program) -> None:
-    """A wave, in which counts change, a front end or a rank comes, or one is lost."""
-    draw = program.draw
-    _begun(program, *program.some(program.ranks()))
-    waiting: list[int] = []
-    for _ in range(draw(st.integers(0, 2))):
-        what = draw(st.sampled_from(("counts", "front end", "loss", "return", "return")))
-        if what == "counts":
-            _counts_change(program)
-        elif what == "front end":
-            _front_end_comes(program)
-        elif what == "loss" and len(program.ranks()) - len(waiting) > 1:
-            members = [rank for rank in program.ranks() if rank not in waiting]
-            rank = draw(st.sampled_from(members))
-            others = [program.holders[each] for each in members if each != rank]
-            _gone(program, rank)
-            program.news(*others, what="without", rank=rank)
-            program.settled()
-            if waiting:  # their requests are in the wave that followed
-                program.news(*(program.holders[each] for each in waiting), what="stepped")
-                program.settled()
-                waiting = []
-        elif what == "return" and program.gone() and program.free:
-            waiting.append(draw(st.sampled_from(program.gone())))
-            _back(program, waiting[-1])
-            program.add(Request((program.holders[waiting[-1]],)))
-    _ended(program, *waiting)
-
-
-# -- stages of losses and returns -------------------------------------------------------------
-
-
-def _lost(program: _Program) -> None:
-    """A rank is lost, mostly the first, whose counts had been told; front ends are told."""
-    ranks = program.ranks()
-    if len(ranks) > 1:
-        for rank in ranks:
-            program.report(rank)
-        program.heard(*ranks)
-        _gone(program, program.draw(st.sampled_from((*ranks[:1] * 4, *ranks))))
-
-
-def _gone(program: _Program, rank: int) -> None:
-    program.goes(program.holders.pop(rank))
-    program.counts.pop(rank, None)
-    program.news(*program.fronts, what="gone", rank=rank)
-    program.settled()
-
-
-def _returned(program: _Program) -> None:
-    """An engine comes as a rank that is gone; its counts are heard, and its request is stepped."""
-    if program.gone() and program.free:
-        rank = program.draw(st.sampled_from(program.gone()))
-        _back(program, rank)
-        _stepped(program, rank)
-
-
-def _back(program: _Program, rank: int) -> None:
-    program.comes(rank)
-    program.news(*program.fronts, what="back", rank=rank)
-    program.settled()
-    program.report(rank)
-    program.heard(rank)
-
-
-def _scaled_while_gone(program: _Program) -> None:
-    """The number of ranks is set while one is gone, which mostly comes back."""
-    _lost(program)
-    _scaled(program)
-    if program.draw(st.integers(0, 3)):
-        _returned(program)
-
-
-def _taken_over(program: _Program) -> None:
-    """An engine comes as a rank whose old link is there still, and whose end is seen later."""
-    draw = program.draw
-    if not program.free:
-        return
-    rank = draw(st.sampled_from(program.ranks()))
-    old = program.holders[rank]
-    stopped = draw(st.booleans())
-    if stopped:
-        program.add(Fault("stop", old))
-    new = program.comes(rank)
-    program.report(draw(st.sampled_from(program.ranks())))
-    program.news(new, what="state")
-    program.settled()
-    if stopped and draw(st.booleans()):
-        program.add(Fault("kill", old))
-    else:
-        program.add(*([Fault("continue", old)] if stopped else []))
-        program.goes(old)
-    program.report(rank)
-    program.heard(*program.counts)
-    _stepped(program, rank)
-
-
 # -- programs ---------------------------------------------------------------------------------
 
 
-_Stage = Callable[[_Program], None]
-_COMING: tuple[_Stage, ...] = (
-    *(_counts_change, _front_end_comes, _scaled),
-    *(_front_end_goes, _front_end_comes, _scaled),
+Stage = Callable[[Program], None]
+_COMING: tuple[Stage, ...] = (
+    *(counts_change, front_end_comes, scaled),
+    *(_front_end_goes, front_end_comes, scaled),
 )
-_LOSSES: tuple[_Stage, ...] = (
-    *(_scaled_while_gone, _taken_over, _front_end_comes),
-    *(_lost, _returned, _taken_over),
-)
-_WAVES: tuple[_Stage, ...] = (_wave, _lost, _wave, _returned, _wave, _scaled)
 
 
-def _program(
-    draw: st.DrawFn, case: str, seed: int, ranks: tuple[int, ...], stages: tuple[_Stage, ...]
+def drawn(
+    draw: st.DrawFn, case: str, seed: int, ranks: tuple[int, ...], stages: tuple[Stage, ...]
 ) -> Scenario:
     """Draw a program of most of these stages, in some order."""
     shape = CoordinatorShape(
@@ -375,7 +297,7 @@ def _program(
         spares=_SPARES,
         front_ends=draw(st.sampled_from((2, 3))),
     )
-    program = _Program(draw, shape)
+    program = Program(draw, shape)
     for stage in draw(st.permutations(stages)):
         if draw(st.integers(0, _MOSTLY)):
             stage(program)
@@ -385,16 +307,4 @@ def _program(
 @st.composite
 def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
     """A program in which front ends come and go, counts change, and the number of ranks does."""
-    return _program(draw, case, seed, (2, 1, 3), _COMING)
-
-
-@st.composite
-def programs_with_losses(draw: st.DrawFn, case: str, seed: int) -> Scenario:
-    """A program in which ranks are lost, return, and are taken over."""
-    return _program(draw, case, seed, (3, 2), _LOSSES)
-
-
-@st.composite
-def programs_with_waves(draw: st.DrawFn, case: str, seed: int) -> Scenario:
-    """A program in which waves begin, break and end, with all ranks or without some."""
-    return _program(draw, case, seed, (2, 3), _WAVES)
+    return drawn(draw, case, seed, (2, 1, 3), _COMING)

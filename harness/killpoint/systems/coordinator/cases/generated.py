@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from killpoint.case import Case
 from killpoint.search.generated import programs_case
-from killpoint.systems.coordinator.generator import (
-    programs,
+from killpoint.systems.coordinator.generator import programs
+from killpoint.systems.coordinator.generator_of_faults import (
     programs_with_losses,
     programs_with_waves,
 )

@@ -25,8 +25,9 @@ from killpoint.verdict import Violation
 _WAITS = 4
 """Waits on a change's way: of the engine, of the coordinator for it and for its time to publish, of
 the front end. Each may be as late as the latest control."""
-_STALLED = 0.5
-"""Seconds for which a machine that stood still may have kept a rank from a sign of life."""
+_STALLED = 1.0
+"""Seconds for which a machine that stood still may have kept a rank, and the coordinator, from a
+sign of life so long that the rank was given up."""
 
 
 def check_h5_coordinator_history(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:

@@ -76,7 +76,8 @@ def _without_the_gone(facts: Facts) -> Iterator[Violation]:
                 due = facts.due(since, ms(NOTICED))
                 if any(stay.meets(since, due) for stay in own):
                     continue
-                if seat.until > due and _goes_on(facts, seat, due):
+                meant = facts.in_range(seat.rank, since, due)
+                if meant and seat.until > due and _goes_on(facts, seat, due):
                     cause = f"{seat.role} was left in wave {seat.wave} with rank {member}, which"
                     cause += f" was gone for {NOTICED:g} s"
                     yield Violation("no-error", cause, evidence(facts.history, [seat.began]))
