@@ -218,4 +218,28 @@ COORDINATOR: tuple[Mutant, ...] = (
         "        new = ranks - self.gone\n        self.wave -= bool(new and not self.running"
         " and self.wave)\n",
     ),
+    one(
+        "h5_scaling_forgets_what_ranks_told",
+        "H5/generated",
+        "wrong-data starved",
+        "coordinator/waves.py",
+        "        self.counts = [*self.counts, *[IDLE] * (engines - self.size)][:engines]\n",
+        "        self.counts = [IDLE] * engines\n",
+    ),
+    one(
+        "h5_who_returns_has_the_counts_of_who_was_lost",
+        "H5/generated-with-losses",
+        "wrong-data",
+        "coordinator/waves.py",
+        "            self.counts[rank] = IDLE\n",
+        "            pass\n",
+    ),
+    one(
+        "h5_who_returns_in_a_wave_wants_none",
+        "H5/generated-with-waves",
+        "lost",
+        "coordinator/waves.py",
+        "            self._late |= work\n            return []\n",
+        "            return []\n",
+    ),
 )

@@ -159,3 +159,12 @@ class ForgesReports(Protocol):
     def front_end_forges(self, link: Any, lie: str) -> None:
         """Do so as a front end: :data:`killpoint.systems.coordinator.steps.FrontEndLie`."""
         ...
+
+
+@runtime_checkable
+class EndsWaves(Protocol):
+    """Beside ``coordinator_process``, where a start tells the members: the target's own engines."""
+
+    def engine_reports_end(self, rank: int, wave: int, members: tuple[int, ...]) -> bool:
+        """Return whether it is this engine that reports the end which all members agreed upon."""
+        ...

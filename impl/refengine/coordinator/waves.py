@@ -31,10 +31,15 @@ class CoordinatorWave:
         self._late = False  # a replica wants the wave after this one
 
     def hear(self, report: Report) -> list[Start | State]:
-        """Take a replica's report; parts of it that are out of range are ignored, and counted."""
+        """Take a replica's report; parts of it that are out of range are ignored, and counted.
+
+        A member of the wave that is on reports its end, though its rank was taken away meanwhile.
+        """
         if not 0 <= report.rank < self.size:
-            self.refused += 1
-            return []
+            if not (self.running and report.rank in self.members):
+                self.refused += 1
+                return []
+            report = Report(report.rank, done=report.done, broke=report.broke, lost=report.lost)
         if report.counts is not None and self._sensible(min(report.counts) >= 0):
             self.counts[report.rank] = report.counts
         before = self._summary()
@@ -64,7 +69,8 @@ class CoordinatorWave:
     def left(self, rank: int) -> list[Start | State]:
         """Take a replica's end: its wave is broken, and the others begin the next one."""
         before = self._summary()
-        return self._leave({rank} & set(range(self.size))) + self._news(before)
+        there = set(range(self.size)) | set(self.members if self.running else ())
+        return self._leave({rank} & there) + self._news(before)
 
     def scale(self, engines: int) -> list[Start | State]:
         """Set the number of replicas from the next wave on: those with the lowest ranks."""
@@ -91,14 +97,16 @@ class CoordinatorWave:
         return self._begin() if work else []
 
     def _broken(self, witness: int, lost: tuple[int, ...]) -> list[Start | State]:
-        there = {rank for rank in lost if self._sensible(0 <= rank < self.size and rank != witness)}
+        could = {*range(self.size), *self.members} - {witness}
+        there = {rank for rank in lost if self._sensible(rank in could)}
         self._late = True  # there was a reason for this wave
         return self._leave(there) if there - self.gone else self._end()
 
     def _leave(self, ranks: set[int]) -> list[Start | State]:
         new = ranks - self.gone
-        self.gone |= new
-        for rank in new:
+        missed = {rank for rank in new if rank < self.size}  # of a rank taken away none is missed
+        self.gone |= missed
+        for rank in missed:
             self.counts[rank] = IDLE
         if not self.running or not new & set(self.members):
             return []

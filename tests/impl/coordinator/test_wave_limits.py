@@ -57,6 +57,31 @@ def test_one_that_was_gone_when_its_rank_was_scaled_away_is_missed_no_more() -> 
     assert core.gone == {0}
 
 
+def test_a_member_that_was_scaled_away_can_still_break_and_end_its_wave() -> None:
+    core = _running()
+    core.scale(2)
+    assert core.left(2)[0] == Start(1, (0, 1))
+    assert core.gone == frozenset()
+    core.scale(1)
+    assert core.hear(Report(0, broke=1, lost=(1,)))[0] == Start(2, (0,))
+    assert (core.gone, core.refused) == (frozenset(), 0)
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_the_lowest_member_says_that_its_wave_is_over_though_it_was_scaled_away(first: int) -> None:
+    core = CoordinatorWave(3)
+    for rank in range(first):
+        core.left(rank)
+    core.hear(Report(2, wants=0, work=True))
+    core.arrived(0)
+    core.hear(Report(0, wants=0, work=True))
+    core.scale(1)
+    assert core.hear(Report(first, counts=(3, 1), done=0))[0] == Start(1, (0,))
+    assert (core.counts, core.refused) == ([(0, 0)], 0)
+    core.hear(Report(first, wants=1, work=True, done=1))
+    assert (core.wave, core.refused) == (1, 1)
+
+
 @pytest.mark.parametrize("lost", [-1, 1, 3])
 def test_a_lost_rank_that_cannot_be_is_left_out_and_the_wave_is_begun_anew(lost: int) -> None:
     core = _running()

@@ -45,6 +45,8 @@ class LinkKeeper:
         self.lost = False
         """True if the coordinator counts as gone."""
         self.last: Published | None = None
+        self.counts: tuple[tuple[int, int] | None, ...] = ()
+        """Counts of all ranks as they were published last."""
         self.words = 0
         """Number of messages received from the coordinator."""
         self._target = target
@@ -135,6 +137,7 @@ class LinkKeeper:
                 self.tell_stepped()
         else:
             self.last = heard
+            self.counts = self.counts if heard.counts is None else heard.counts
             about = {"running": heard.running, "counts": heard.counts}
             self._log.write("heard", what="state", wave=heard.wave, **about)
         self.words += 1

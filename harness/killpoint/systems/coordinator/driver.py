@@ -36,6 +36,7 @@ from killpoint.systems.coordinator.client_thread import LinkKeeper
 from killpoint.systems.coordinator.engine_stub import Stepping
 from killpoint.targets.coordinator_protocol import (
     CoordinatorShape,
+    EndsWaves,
     ForgesReports,
     RunsCoordinator,
     Saying,
@@ -190,9 +191,15 @@ class CoordinatorDriver(Driver):
         return "ok"
 
     def _end_wave(self, _order: Order, step: script.EndWave) -> str:
-        says = step.roles[0] in (self._role.name, "engines") and self._stepping().rank == 0
-        says = says or step.roles[0] == self._role.name
-        return self._say_if(lambda: self._stepping().end(says=says))
+        return self._say_if(lambda: self._stepping().end(says=self._reports_end(step)))
+
+    def _reports_end(self, step: script.EndWave) -> bool:
+        """Return whether this engine is the one that reports the end of its wave."""
+        stepping, target, first = self._stepping(), self._role.target, step.roles[0]
+        if isinstance(target, EndsWaves) and stepping.members is not None:
+            return target.engine_reports_end(stepping.rank, stepping.wave, stepping.members)
+        is_first = first == self._role.name or (first == "engines" and stepping.rank == 0)
+        return is_first and not step.quiet
 
     def _break_wave(self, _order: Order, step: script.BreakWave) -> str:
         return self._say_if(lambda: self._stepping().broken(step.lost))
@@ -304,7 +311,7 @@ class CoordinatorDriver(Driver):
 
 def _is_there(keeper: LinkKeeper, step: script.WaitNews, since: int) -> bool:
     """Return whether the event that a role waits for has come."""
-    stepping, counts = keeper.stepping, (keeper.last.counts if keeper.last else None) or ()
+    stepping, counts = keeper.stepping, keeper.counts
     known = step.rank is not None and step.rank < len(counts)
     mine = counts[step.rank or 0] if known else None
     match step.what:
@@ -313,6 +320,10 @@ def _is_there(keeper: LinkKeeper, step: script.WaitNews, since: int) -> bool:
         case "without":
             members = stepping.members if stepping is not None and stepping.running else None
             return members is not None and step.rank not in members
+        case "running":
+            return _runs(keeper) is True
+        case "paused":
+            return _runs(keeper) is False
         case "counts":
             return known and mine == step.counts
         case "gone":
@@ -327,6 +338,13 @@ def _is_there(keeper: LinkKeeper, step: script.WaitNews, since: int) -> bool:
             return keeper.lost
         case "found":
             return not keeper.lost
+
+
+def _runs(keeper: LinkKeeper) -> bool | None:
+    """Return whether an engine is in a wave, or a front end was told of one; None: of nothing."""
+    if keeper.stepping is not None:
+        return keeper.stepping.running
+    return keeper.last.running if keeper.last is not None else None
 
 
 make = CoordinatorDriver

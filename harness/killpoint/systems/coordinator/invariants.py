@@ -1,4 +1,4 @@
-"""Invariants of a coordinator of replicas: C."""
+"""Invariants of a coordinator of replicas: C and H5."""
 
 from __future__ import annotations
 
@@ -61,5 +61,12 @@ INVARIANTS: tuple[Invariant, ...] = (
         {"cases": 2, "changes": 10},
         bound="250 ms or two intervals: a front end that balances by older counts overloads one"
         " replica",
+    ),
+    Invariant(
+        "H5",
+        "What many peers see of a coordinator at once could have been: its history is one of the"
+        " specification's, however front ends, ranks, waves and changes of their number overlap.",
+        _PROCESS,
+        {"cases": 1, "operations": 40, "overlapping pairs": 60},
     ),
 )

@@ -180,3 +180,64 @@ def there(history: History, role: str, since: int, until: int, gone: list[Span])
         for span in gone
     )
     return connected and not away
+
+
+NEVER = 1 << 62
+"""Time that does not come, ns."""
+
+
+class Stay(msgspec.Struct):
+    """Time for which a role was linked, and went on."""
+
+    role: str
+    rank: int | None
+    """None of a front end."""
+    asked: int
+    """Time from which on it may have been there, ns."""
+    since: int = NEVER
+    """Time from which on it was there for sure: it had heard the coordinator."""
+    until: int = NEVER
+    """Time from which on it may have been away: it was told to leave, or struck."""
+    ended: int = NEVER
+    """Time from which on it was away for sure."""
+
+    def covers(self, since: int, until: int) -> bool:
+        """Return whether it was there for sure for all of a time."""
+        return self.since <= since and until < self.until
+
+    def meets(self, since: int, until: int) -> bool:
+        """Return whether it may have been there at some time between these."""
+        return self.asked <= until and since < self.ended
+
+
+def stays(history: History) -> list[Stay]:
+    """Return the stays of engines and front ends, in order; one that is stopped begins another."""
+    found: list[Stay] = []
+    last: dict[str, Stay] = {}
+    asked: dict[str, int] = {}
+    for event in history.events:
+        acted = event.kind in ("intent", "fault") and not event.data.get("teardown")
+        role = event.text("target") if acted else event.role
+        stay, word = last.get(role), event.text("fault")
+        if event.kind == "begin" and event.text("op") in _LEAVES:
+            asked[role] = event.t
+            if stay is not None:
+                stay.until = min(stay.until, event.t)
+        elif event.kind == "linked":
+            if stay is not None:
+                stay.ended = min(stay.ended, event.t)
+            rank = event.number("rank") if "rank" in event.data else None
+            last[role] = Stay(role, rank, asked.get(role, event.t))
+            found.append(last[role])
+        elif stay is None:
+            continue
+        elif event.kind == "unlinked" or (event.kind == "fault" and word in _GOES):
+            stay.until, stay.ended = min(stay.until, event.t), min(stay.ended, event.t)
+        elif event.kind == "intent" and word in _GOES:
+            stay.until = min(stay.until, event.t)
+        elif event.kind == "intent" and word in _RETURNS and stay.ended < NEVER:
+            last[role] = Stay(role, stay.rank, event.t)
+            found.append(last[role])
+        elif event.kind == "heard" and stay.until == NEVER:
+            stay.since = min(stay.since, event.t)
+    return found

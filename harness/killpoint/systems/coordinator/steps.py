@@ -44,10 +44,23 @@ FrontEndLie = Literal[
     "deep",
     "fuzzed",
 ]
-Awaited = Literal["stepped", "without", "counts", "gone", "back", "state", "lost", "found", "ranks"]
+Awaited = Literal[
+    "stepped",
+    "without",
+    "running",
+    "paused",
+    "counts",
+    "gone",
+    "back",
+    "ranks",
+    "state",
+    "lost",
+    "found",
+]
 """Event that a role waits for. ``stepped``: all requests of this engine are; ``without``: the
-engine is in a wave that a rank is not in; ``counts``, ``gone``, ``back``: a front end's news of a
-rank; ``ranks``: a front end's news of the number of ranks; ``state``: any later message of the
+engine is in a wave that a rank is not in; ``running``, ``paused``: an engine is in a wave, or in
+none; a front end was told so of the engines; ``counts``, ``gone``, ``back``: a front end's news of
+a rank; ``ranks``: a front end's news of the number of ranks; ``state``: any later message of the
 coordinator; ``lost``, ``found``: this role begins, or ceases, to count the coordinator as gone."""
 
 
@@ -89,9 +102,15 @@ class Request(Step, tag="request"):
 
 
 class EndWave(Step, tag="end-wave"):
-    """Engines have agreed that nothing is left to do; the first of these roles reports it."""
+    """Engines have agreed that nothing is left to do; one of them reports it.
+
+    Which one does is the target's to say, if it can
+    (:class:`killpoint.targets.coordinator_protocol.EndsWaves`); otherwise the first of these roles.
+    """
 
     roles: tuple[str, ...]
+    quiet: bool = False
+    """True if another role, which ends the wave later, reports it where the target does not say."""
 
 
 class BreakWave(Step, tag="break-wave"):

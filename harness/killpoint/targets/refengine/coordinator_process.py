@@ -20,6 +20,7 @@ from refengine.coordinator import (
     Coordinator,
     CoordinatorSettings,
     EngineLink,
+    EngineWave,
     FrontEndLink,
     Report,
     Start,
@@ -85,6 +86,12 @@ class CoordinatorProcessOfRefengine:
         except zmq.Again:
             return False
         return True
+
+    def engine_reports_end(self, rank: int, wave: int, members: tuple[int, ...]) -> bool:
+        """Ask a replica's own half of the protocol."""
+        replica = EngineWave(rank)
+        replica.hear(Start(wave, members))
+        return any(report.done == wave for report in replica.agreed(anyone_unfinished=False))
 
     def front_end_scales(self, link: FrontEndLink, engines: int) -> None:
         """Ask for so many engines from the next wave on."""

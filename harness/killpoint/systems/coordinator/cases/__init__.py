@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from killpoint.case import Case
-from killpoint.systems.coordinator.cases import publication, waves
+from killpoint.systems.coordinator.cases import generated, publication, waves
 
 CASES: tuple[Case, ...] = (
     *waves.CASES,
     *publication.CASES,
+    *generated.CASES,
 )

@@ -10,7 +10,7 @@ from killpoint.checkers.finding import Checker, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.coordinator.checks import hostile_peers, losses, publication
+from killpoint.systems.coordinator.checks import histories, hostile_peers, losses, publication
 from killpoint.verdict import Violation
 
 
@@ -23,6 +23,7 @@ class CoordinatorChecks(Checks):
         "C5": publication.check_c5_clock,
         "C6": losses.check_c6_deaths_noticed,
         "C7": publication.check_c7_publication,
+        "H5": histories.check_h5_coordinator_history,
     }
 
     def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:
