@@ -26,6 +26,8 @@ _BACK = 3 * SECOND
 """Nanoseconds within which health must be all well again after a stopped part goes on, or a dead
 one is replaced."""
 _MOVES = SECOND // 2
+_TURNS = 2 * SECOND
+"""Nanoseconds without a turn of its own after which an engine takes itself for dead or stuck."""
 
 
 def check_e4_health(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -67,7 +69,7 @@ def _at_once(_scenario: Scenario, history: History, of: Life) -> Iterator[Violat
 
 def _alive(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
     for look in of.looked(0, of.until):
-        if not look.alive:
+        if not look.alive and not _paused(history, look):
             done = _done(of, look)
             cause = f"health said that it is not alive, and answered{done}"
             yield _lie("lie", cause, history, of, look)
@@ -77,6 +79,8 @@ def _calm_before(_scenario: Scenario, history: History, of: Life) -> Iterator[Vi
     """Check that before any fault health says ready, and progressing while tokens come."""
     until = of.strikes[0].t if of.strikes else of.until
     for look in of.looked(0, until):
+        if _paused(history, look):
+            continue
         if not look.ready:
             cause = "health said that it is not ready, and nothing had been done to it"
             yield _lie("lie", cause, history, of, look)
@@ -85,6 +89,11 @@ def _calm_before(_scenario: Scenario, history: History, of: Life) -> Iterator[Vi
                 "health said that nothing moves, while tokens came and nothing had been done to it"
             )
             yield _lie("lie", cause, history, of, look)
+
+
+def _paused(history: History, look: HealthReading) -> bool:
+    """Return whether the machine kept the answering process itself from running before."""
+    return slack(history, look.t - _TURNS, look.t) > _TURNS // 2
 
 
 def _moves(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
