@@ -53,6 +53,7 @@ class BurstThread(RequestThread):
         self._bursts: queue.SimpleQueue[Burst] = queue.SimpleQueue()
         self._promised = 0  # bursts that were handed over
         self._begun = 0
+        self._told: set[int] = set()  # keys of requests of which tokens are to be compared
         self._conversations: list[_Conversation] = []
         self._of: dict[int, tuple[_Conversation, Ask]] = {}  # by the request's number
         self._by_name = target if isinstance(target, NamesRequests) else None
@@ -66,8 +67,8 @@ class BurstThread(RequestThread):
         self._bursts.put(burst)
 
     def known(self) -> Sequence[EngineRequest]:
-        """See the base class."""
-        return self._requests.known()
+        """See the base class: without those that were all cancelled before they had a token."""
+        return [each for each in self._requests.known() if each.key in self._told]
 
     def submit_due(self, now: float) -> None:
         """See the base class; health is looked at as soon as an idle engine has a request again."""
@@ -120,6 +121,8 @@ class BurstThread(RequestThread):
         """See the base class."""
         conversation, ask = self._of.pop(one.n)
         conversation.waits = False
+        if one.tokens or not one.cancelled:
+            self._told.add(one.what.key)
         if ask.cancel_ended and one.stream is not None:
             self.log.write("cancelled-ended", n=one.n)
             self.target.engine_cancel(self.end, one.stream)

@@ -137,6 +137,8 @@ class EngineDriver(Driver):
             began = time.monotonic()
             whole = self._requests.recover(step.within)
             self._log("whole", yes=whole, s=round(time.monotonic() - began, 6))
+            if step.vital and not whole:
+                return "not-whole"
         return self._well()
 
     def _calm(self, _order: Order, step: script.WaitIdle) -> str:

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Literal
 
+import msgspec
+
 from killpoint.scenario import (
     AnyStep,
     Burst,
@@ -33,7 +35,7 @@ from killpoint.targets.engine_protocol import EngineShape
 Topology = Literal["one-replica", "apart", "two-replicas"]
 
 _STARTS_WITHIN = 90.0
-_BACK_WITHIN = 30.0
+_BACK_WITHIN = 45.0
 _ENDS_WITHIN = 60.0
 STILL = 6.0
 """Seconds without any news of open requests after which they are not waited for."""
@@ -48,6 +50,11 @@ _MOMENTS = (0.0, 0.001, 0.002, 0.003, 0.005, 0.008, 0.012, 0.02)
 _STAGGER = (0.0, 0.0, 0.0, 0.01, 0.03, 0.06)
 _COORDINATOR_DEATHS = 8
 """More than any part may fail in a row."""
+_LONE_TOKENS = 150
+"""Tokens of an answer that goes on meanwhile."""
+_CUT_OFF = 30
+"""Number of long prompts that meanwhile are computed one after another, and given up: one replica
+is in a long step then, and the other one waits for its vote."""
 
 
 def program(case: str, seed: int, number: int, topology: Topology) -> Scenario:
@@ -86,6 +93,15 @@ def _idle() -> list[AnyStep]:
 
 def _burst(clients: Sequence[Client]) -> list[AnyStep]:
     return [Burst(list(clients)), Wait(within=30.0)]
+
+
+def _dies(part: str, seconds: float) -> list[AnyStep]:
+    """A part is killed some time after answers have begun to come, and is waited for."""
+    return [
+        *[ContinueLoad(seconds, coming=1), Wait(within=seconds + 10.0)],
+        Fault("kill", part),
+        *[WaitHealthy(_BACK_WITHIN, vital=True), Wait(within=_BACK_WITHIN + 10.0)],
+    ]
 
 
 class _Phases:
@@ -188,29 +204,34 @@ class _Phases:
     # -- two replicas --------------------------------------------------------------------------
 
     def deaths(self, shape: EngineShape) -> list[AnyStep]:
-        """Parts are killed, one of them again and again, while answers come; all come back."""
+        """Parts are killed while answers come, one of them again and again; all come back."""
         chance = self._chance
-        struck = ["coordinator"] * _COORDINATOR_DEATHS
         replicas = [part for part in shape.parts() if part != "coordinator"]
-        struck.insert(chance.randrange(len(struck)), chance.choice(replicas))
-        steps: list[AnyStep] = []
-        for part in struck:
-            clients = [
-                Client([self._steady()], at=chance.choice((0.0, 0.0, 0.02, 0.05))) for _ in range(6)
-            ]
-            clients.append(
-                Client([self._short(cancels=True), self._short(cancels=False)], id="one")
+        steady = [self._new(chance.randint(0, 2), 60) for _ in range(3)]
+        first = [Client([chance.choice(steady)], at=chance.choice(_STAGGER)) for _ in range(4)]
+        first += [
+            Client([self._short(cancels=True), self._short(cancels=False)], id=f"client-{number}")
+            for number in range(6)
+        ]
+        lone = self._new(chance.randint(0, 2), _LONE_TOKENS)
+        cut_off = [
+            msgspec.structs.replace(
+                self._new(shape.blocks - 20, 1), cancel_after=chance.choice((0.06, 0.08, 0.1))
             )
-            steps += _burst(clients)
-            seconds = chance.choice((0.0, 0.02, 0.05))
-            steps += [ContinueLoad(seconds, coming=2), Wait(within=seconds + 10.0)]
-            steps += [Fault("kill", part)]
-            steps += [WaitHealthy(_BACK_WITHIN), Wait(within=_BACK_WITHIN + 10.0)]
-            steps += _idle()
+            for _ in range(_CUT_OFF)
+        ]
         last = [Client([self._short(cancels=False)]) for _ in range(8)]
-        return [*steps, *_burst(last), *_idle()]
+        return [
+            *_burst(first),
+            *_dies(chance.choice(replicas), chance.choice(_STAGGER)),
+            *[*_idle(), *_burst([Client([lone, lone]), Client(cut_off)])],
+            *[
+                step
+                for _ in range(_COORDINATOR_DEATHS)
+                for step in _dies("coordinator", chance.choice(_STAGGER))
+            ],
+            *[*_burst(last), *_idle()],
+        ]
 
-    def _steady(self) -> Ask:
-        chance = self._chance
-        family, blocks, own = chance.choice(self._shared)
-        return Ask(family, blocks, own, chance.choice((40, 100)))
+    def _new(self, blocks: int, most: int) -> Ask:
+        return Ask(next(self._families), blocks, self._chance.randint(1, 15), most)

@@ -101,6 +101,8 @@ class WaitHealthy(Step, tag="wait-healthy"):
     """
 
     within: Seconds = 30.0
+    vital: bool = False
+    """True if no further step is done unless they are."""
 
 
 class WaitIdle(Step, tag="wait-idle"):
