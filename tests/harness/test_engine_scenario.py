@@ -10,6 +10,7 @@ from killpoint import scenario as script
 from killpoint.errors import BadUsage
 from killpoint.scenario import Fault, Point, Scenario, dump, parse
 from killpoint.systems.engine.cases.faults import soak
+from killpoint.systems.engine.steps import Ask, Client
 from killpoint.targets.engine_protocol import EngineShape
 from killpoint.targets.protocol import PipeShape
 
@@ -61,6 +62,7 @@ def test_its_roles_are_the_front_end_and_every_process_that_it_starts() -> None:
         (Fault("kill", "core-7"), "no role 'core-7'"),
         (Fault("kill", "core-0", Point("call", line=1)), "expected a fault at once"),
         (script.Load(), "a second load"),
+        (script.Burst([Client([Ask()])]), "a burst beside a load"),
     ],
 )
 def test_what_an_engine_cannot_be_asked_is_told_with_its_line(step: Any, words: str) -> None:

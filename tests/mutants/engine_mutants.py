@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from mutant import Edit, Mutant, one
+from planted.engine_bugs import BUGS
+
+_PLANTED = {bug.name: bug.edits for bug in BUGS}
 
 ENGINE: tuple[Mutant, ...] = (
     one(
@@ -76,5 +79,23 @@ ENGINE: tuple[Mutant, ...] = (
                 "        return Health(alive, ready, True, replicas)\n",
             ),
         ),
+    ),
+    Mutant(
+        "h6_attempts_at_a_reused_id_have_one_name",
+        "H6/generated",
+        ("lost", "wrong-data"),
+        _PLANTED["engine_attempt_at_a_reused_id_has_the_old_name"],
+    ),
+    Mutant(
+        "h6_nothing_is_left_to_be_handed_on",
+        "H6/generated-apart",
+        ("lost",),
+        _PLANTED["engine_first_token_is_handed_on_though_it_is_the_last"],
+    ),
+    Mutant(
+        "h6_five_deaths_in_a_life_are_too_many",
+        "H6/generated-deaths",
+        ("starved",),
+        _PLANTED["engine_deaths_are_counted_over_a_whole_life"],
     ),
 )

@@ -71,6 +71,7 @@ from killpoint.systems.coordinator.steps import (
 )
 from killpoint.systems.coordinator.unanswered_starts import Wakes
 from killpoint.systems.engine.steps import (
+    Burst,
     ContinueLoad,
     EngineStart,
     EngineStep,
@@ -135,6 +136,7 @@ __all__ = [
     "BlocksSend",
     "BreakWave",
     "Broadcast",
+    "Burst",
     "Call",
     "Cancel",
     "Close",

@@ -131,3 +131,12 @@ class HasEngine(Protocol):
     def engine_stop(self, end: Any) -> None:
         """Stop it cleanly, and return once it has; requests that are open end with an error."""
         ...
+
+
+@runtime_checkable
+class NamesRequests(Protocol):
+    """What a target of capability ``engine`` may have besides: ids that its user chooses."""
+
+    def engine_submit_as(self, end: Any, id: str, prompt: Sequence[int], max_tokens: int) -> Any:
+        """Ask as ``engine_submit`` does, by this id, which no request that is open has."""
+        ...

@@ -1,4 +1,4 @@
-"""Invariants of an engine, which are asked of a server, too: E1 to E4."""
+"""Invariants of an engine: E1 to E4, which are asked of a server, too, and H6."""
 
 from __future__ import annotations
 
@@ -40,5 +40,13 @@ INVARIANTS: tuple[Invariant, ...] = (
         _ENGINE,
         {"cases": 2, "looks": 60, "stops": 2, "deaths": 1},
         instead="server",
+    ),
+    Invariant(
+        "H6",
+        "What many clients see of an engine at once could have been: each request ends once, with"
+        " the tokens that the model alone gives, whoever else asks, cancels, uses an id again or"
+        " fills the cache; and what a request held that has ended is free for the next one.",
+        _ENGINE,
+        {"cases": 2, "requests": 80, "cancelled": 20, "operations": 80, "overlapping pairs": 200},
     ),
 )

@@ -8,7 +8,7 @@ import msgspec
 
 from killpoint.systems.step import Seconds, Step
 
-_Every = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
 
 class EngineStart(Step, tag="engine-start"):
@@ -34,13 +34,54 @@ class Load(Step, tag="load"):
     """Tokens of the longest prompt."""
     max_tokens: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 32
     """Tokens that the most demanding request asks for."""
-    cancel_every: _Every = 0
+    cancel_every: _Count = 0
     """Every so many-th request is cancelled once it has a token; 0: none."""
-    large_every: _Every = 0
+    large_every: _Count = 0
     """Every so many-th request asks for more than the whole KV cache can hold; 0: none."""
     within: Seconds = 30.0
     """Seconds within which a request should end."""
     look: Annotated[float, msgspec.Meta(ge=0.01, le=60)] = 0.1
+    """Seconds between two looks at the engine's health and its parts."""
+
+
+class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One request of a client.
+
+    Its prompt follows from the scenario's seed, ``family``, ``blocks`` and ``own`` alone. Prompts
+    of one family begin with the same blocks; later blocks come in other families, too.
+    """
+
+    family: _Count = 0
+    blocks: _Count = 0
+    """Number of whole blocks that the prompt begins with."""
+    own: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
+    """Number of tokens after them."""
+    max_tokens: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 8
+    cancel_after: Seconds | None = None
+    """Seconds after its submission at which it is cancelled; 0: at once. None: it is not."""
+    cancel_at: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
+    """Number of tokens with which it is cancelled; None: it is not."""
+    cancel_ended: bool = False
+    """True if it is cancelled after it has ended, which changes nothing."""
+
+
+class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A client that asks one request after another, each as soon as the one before has ended."""
+
+    asks: Annotated[list[Ask], msgspec.Meta(min_length=1)]
+    at: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.0
+    """Seconds after the step at which its first request comes."""
+    id: str = ""
+    """Id that all of its requests have, where the target lets its user choose; empty: none."""
+
+
+class Burst(Step, tag="burst"):
+    """Clients begin to ask, all at once or nearly so, beside those that there are."""
+
+    clients: Annotated[list[Client], msgspec.Meta(min_length=1)]
+    within: Seconds = 30.0
+    """Seconds within which a request should end."""
+    look: Annotated[float, msgspec.Meta(ge=0.01, le=60)] = 0.05
     """Seconds between two looks at the engine's health and its parts."""
 
 
@@ -60,12 +101,19 @@ class WaitHealthy(Step, tag="wait-healthy"):
     """
 
     within: Seconds = 30.0
+    vital: bool = False
+    """True if no further step is done unless they are."""
 
 
 class WaitIdle(Step, tag="wait-idle"):
-    """No more requests arrive; the front end goes on once all have ended, or the time is over."""
+    """No more requests arrive; the front end goes on once all have ended, or the time is over.
+
+    Clients of a burst ask all that they are to ask first.
+    """
 
     within: Seconds = 30.0
+    still: Seconds | None = None
+    """Seconds without news of any request after which it goes on all the same; None: no such."""
 
 
 class ReferenceAnswers(Step, tag="reference-answers"):
@@ -77,5 +125,12 @@ class EngineStop(Step, tag="engine-stop"):
 
 
 EngineStep = (
-    EngineStart | Load | ContinueLoad | WaitHealthy | WaitIdle | ReferenceAnswers | EngineStop
+    EngineStart
+    | Load
+    | Burst
+    | ContinueLoad
+    | WaitHealthy
+    | WaitIdle
+    | ReferenceAnswers
+    | EngineStop
 )

@@ -21,6 +21,7 @@ class EngineSystem(System):
 
     name = "engine"
     brief_exit = False
+    needed = (script.WaitHealthy,)
     listens = False
     kept_whole = "an engine's story is kept as it is"  # each of its plays takes many seconds
     next_start = (

@@ -17,7 +17,7 @@ from killpoint.scenario.steps import (
     Wait,
 )
 from killpoint.scenario_errors import Place
-from killpoint.systems.engine.steps import EngineStep, Load
+from killpoint.systems.engine.steps import Burst, EngineStep, Load
 from killpoint.systems.pool.validate import tag
 
 _OTHERS = (Exit, Fault, Attack, ProbeExposure, Pause, Wait, MeasureMemory)
@@ -42,6 +42,9 @@ def unplayable_engine(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     loads = [index for index, step in enumerate(scenario.steps) if isinstance(step, Load)]
     for index in loads[1:]:
         yield ["steps", index], "a second load; expected one"
+    for index, step in enumerate(scenario.steps):
+        if loads and isinstance(step, Burst):
+            yield ["steps", index], "a burst beside a load; expected one of the two"
     for index, step in enumerate(scenario.steps):
         for place, what in _bad_step(scenario, step):
             yield ["steps", index, *place], what

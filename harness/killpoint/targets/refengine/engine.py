@@ -88,6 +88,13 @@ class EngineOfRefengine:
         except ValueError as error:
             raise NotTaken(str(error)) from error
 
+    def engine_submit_as(self, end: Engine, id: str, prompt: Sequence[int], max_tokens: int) -> Tap:
+        """Ask for tokens by an id."""
+        try:
+            return Tap(end.submit(prompt, max_tokens, request_id=id))
+        except ValueError as error:
+            raise NotTaken(str(error)) from error
+
     def engine_poll(self, end: Engine, stream: Tap) -> EnginePiece | None:
         """Return what has come."""
         del end

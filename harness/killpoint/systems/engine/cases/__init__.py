@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from killpoint.case import Case
-from killpoint.systems.engine.cases import faults, load
+from killpoint.systems.engine.cases import faults, generated, load
 
 CASES: tuple[Case, ...] = (
     *faults.CASES,
+    *generated.CASES,
     *load.CASES,
 )

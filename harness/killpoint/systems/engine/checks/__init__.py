@@ -11,7 +11,7 @@ from killpoint.checkers.finding import Checker, Inconclusive, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.engine.checks import answers, faults, health, tokens
+from killpoint.systems.engine.checks import answers, faults, health, histories, tokens
 from killpoint.verdict import Violation
 
 
@@ -23,6 +23,7 @@ class EngineChecks(Checks):
         "E2": tokens.check_e2_tokens,
         "E3": faults.check_e3_survives_faults,
         "E4": health.check_e4_health,
+        "H6": histories.check_h6_engine_history,
     }
 
     def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:

@@ -181,14 +181,9 @@ def _service(
             return [Violation("starved", cause, lines)]
     if strike.whole is None or not (scenario.engine and scenario.engine.restart):
         return []
-    if goodput.back < 0:
-        took = strike.whole.t - strike.t
-        cause = f"{strike.part} had not come back {took / 1e9:.1f} s after its death"
-        due = _BACK_WITHIN + 2 * of.start_took + slack(history, strike.t, strike.whole.t)
-        if took < due:
-            started = f"the engine's start had taken {of.start_took / 1e9:.1f} s"
-            raise Inconclusive(f"{cause}, on a machine where {started}")
-        return [Violation("starved", cause, lines)]
+    stays_away = not_back(history, of, strike)
+    if stays_away:
+        return stays_away
     whole = strike.whole.t
     enough = strike.end - whole >= _WINDOW
     missed = (_WHOLE * goodput.before - goodput.after) * (_WINDOW / SECOND)
@@ -200,3 +195,21 @@ def _service(
         )
         return [Violation("starved", cause, lines)]
     return []
+
+
+def not_back(history: History, of: Life, strike: Strike) -> list[Violation]:
+    """Return a violation if a part was waited for in vain after its death.
+
+    Raises:
+        Inconclusive: it was not waited for as long as a slow start takes.
+    """
+    whole = strike.whole
+    if whole is None or whole.data.get("yes"):
+        return []
+    took = whole.t - strike.t
+    cause = f"{strike.part} had not come back {took / 1e9:.1f} s after its death"
+    due = _BACK_WITHIN + 2 * of.start_took + slack(history, strike.t, whole.t)
+    if took < due:
+        started = f"the engine's start had taken {of.start_took / 1e9:.1f} s"
+        raise Inconclusive(f"{cause}, on a machine where {started}")
+    return [Violation("starved", cause, some(history, of, whole, around=strike.t))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from killpoint.checkers.finding import Finding, Inconclusive, hangs
 from killpoint.history.record import History
@@ -26,6 +27,10 @@ _BACK = 3 * SECOND
 """Nanoseconds within which health must be all well again after a stopped part goes on, or a dead
 one is replaced."""
 _MOVES = SECOND // 2
+_PAUSED = SECOND
+"""Nanoseconds between two looks, which are tenths of that apart, that show that nothing of the
+process ran which looks, and answers: it may take others for silent, and itself for dead."""
+_REMEMBERED = 3 * SECOND
 
 
 def check_e4_health(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -67,7 +72,7 @@ def _at_once(_scenario: Scenario, history: History, of: Life) -> Iterator[Violat
 
 def _alive(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
     for look in of.looked(0, of.until):
-        if not look.alive:
+        if not look.alive and not _paused(of, look):
             done = _done(of, look)
             cause = f"health said that it is not alive, and answered{done}"
             yield _lie("lie", cause, history, of, look)
@@ -77,6 +82,8 @@ def _calm_before(_scenario: Scenario, history: History, of: Life) -> Iterator[Vi
     """Check that before any fault health says ready, and progressing while tokens come."""
     until = of.strikes[0].t if of.strikes else of.until
     for look in of.looked(0, until):
+        if _paused(of, look):
+            continue
         if not look.ready:
             cause = "health said that it is not ready, and nothing had been done to it"
             yield _lie("lie", cause, history, of, look)
@@ -85,6 +92,12 @@ def _calm_before(_scenario: Scenario, history: History, of: Life) -> Iterator[Vi
                 "health said that nothing moves, while tokens came and nothing had been done to it"
             )
             yield _lie("lie", cause, history, of, look)
+
+
+def _paused(of: Life, look: HealthReading) -> bool:
+    """Return whether the process that answers was itself kept from running a moment ago."""
+    near = of.looked(look.t - _REMEMBERED, look.t)
+    return any(new.t - old.t > _PAUSED for old, new in pairwise(near))
 
 
 def _moves(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
