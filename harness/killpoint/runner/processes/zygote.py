@@ -51,6 +51,7 @@ from killpoint.runner.protocol import (
     Loaded,
 )
 from killpoint.runner.role import brief
+from killpoint.systems.registry import OURS, part
 from killpoint.targets.coordinator_messages import HasCoordinator
 from killpoint.targets.coordinator_protocol import RunsCoordinator
 from killpoint.targets.disclaimer import Disclaimer
@@ -292,6 +293,8 @@ def _reap(channel: Channel) -> set[int]:
 
 
 def _fork(order: ForkRole, channel: Channel, fds: tuple[int, int]) -> None:
+    if order.system in OURS:
+        part(order.system, "driver")  # here once, and not in each of its roles
     pid = os.fork()
     if pid == 0:
         _forget_service(fds)
