@@ -24,6 +24,7 @@ from killpoint.invariants import CATALOGUE
 from killpoint.judgement.resume import Ended, Kept
 from killpoint.judgement.shards import shard as shared
 from killpoint.runner.observe.gpus import require
+from killpoint.runner.processes.zygote_client import ZygoteSource
 from killpoint.runner.protocol import Loaded
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Depth, Scenario
@@ -260,11 +261,14 @@ class _StagePool:
         self._spec = spec
         self._free: queue.SimpleQueue[Stage] = queue.SimpleQueue()
         self._all: list[Stage] = []
+        self._source: ZygoteSource | None = None
         self.count = count
 
     def __enter__(self) -> _StagePool:
+        if self.count > 1:
+            self._source = ZygoteSource(self._spec)
         with concurrent.futures.ThreadPoolExecutor(self.count) as pool:
-            starts = [pool.submit(Stage, self._spec) for _ in range(self.count)]
+            starts = [pool.submit(Stage, self._spec, self._source) for _ in range(self.count)]
         errors: list[BaseException] = []
         for start in starts:
             error = start.exception()
@@ -281,6 +285,8 @@ class _StagePool:
     def __exit__(self, *_: object) -> None:
         for stage in self._all:
             stage.close()
+        if self._source is not None:
+            self._source.close()
 
     def loaded(self) -> Loaded:
         return self._all[0].zygote.loaded

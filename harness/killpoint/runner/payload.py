@@ -17,6 +17,8 @@ from killpoint.extras import installed
 from killpoint.scenario import Message
 
 _DTYPES = (*"?bBhHiIlLqQefdFD", "S6", "M8[s]", ">i4", ">f8", ">u2", "<f4")
+_DIGITS = 16
+"""Length of a digest."""
 _TYPES_EACH = 4
 """Number of types of the arrays in a message of ``arrays``; the next message has the next ones."""
 
@@ -65,13 +67,21 @@ def recognised(data: bytes, seed: int, count: int) -> list[int]:
 
 def build(message: Message, seed: int, seq: int, size: int) -> Any:
     """Build the object of one message."""
+    return build_identified(message, seed, seq, size)[0]
+
+
+def build_identified(message: Message, seed: int, seq: int, size: int) -> tuple[Any, str]:
+    """Return the object of one message, and its digest: its kind if it is not to arrive."""
     if message.kind == "undecodable":
-        return (seq, 0, _FailsOnArrival(seq, bytes(pattern(seed, seq, size))))
+        return (seq, 0, _FailsOnArrival(seq, bytes(pattern(seed, seq, size)))), message.kind
     if message.kind == "unencodable":
         # What fails comes last: by then the rest has been encoded, and must not stay anywhere.
-        return (seq, 0, [_body(Message("nested"), seed, seq, size), _FailsOnLeaving()])
+        parts = [_body(Message("nested"), seed, seq, size), _FailsOnLeaving()]
+        return (seq, 0, parts), message.kind
     body = _body(message, seed, seq, size)
-    return (seq, int(digest(body)[:8], 16), body)
+    of_body = _digest(body)
+    obj = (seq, int(of_body[:8], 16), body)
+    return obj, _digest_of_message(obj, of_body)
 
 
 def _body(message: Message, seed: int, seq: int, size: int) -> Any:
@@ -141,16 +151,34 @@ def sequence_of(obj: Any) -> int:
     return -1
 
 
+def identify(obj: Any) -> tuple[str, bool]:
+    """Return an object's digest, and whether its body matches the checksum that it carries."""
+    if sequence_of(obj) < 0:
+        return _digest(obj), False
+    of_body = _digest(obj[2])
+    return _digest_of_message(obj, of_body), obj[1] == int(of_body[:8], 16)
+
+
 def intact(obj: Any) -> bool:
     """Return whether the body matches the checksum that the message carries."""
-    return sequence_of(obj) >= 0 and obj[1] == int(digest(obj[2])[:8], 16)
+    return identify(obj)[1]
 
 
 def digest(obj: Any) -> str:
     """Return a fingerprint of an object's types, shapes and values, in any byte order."""
-    state = hashlib.blake2b(digest_size=8)
+    return identify(obj)[0]
+
+
+def _digest_of_message(obj: Any, of_body: str) -> str:
+    """Return a message's digest, of its body's: large data is read once for both."""
+    return _digest([type(obj).__name__, obj[0], obj[1], of_body])
+
+
+def _digest(obj: Any) -> str:
+    # Of hashlib's the fastest: a check reads gigabytes, and nobody forges them.
+    state = hashlib.sha1(usedforsecurity=False)
     _feed(state, obj)
-    return state.hexdigest()
+    return state.hexdigest()[:_DIGITS]
 
 
 def checksum(data: bytes | bytearray | memoryview) -> str:

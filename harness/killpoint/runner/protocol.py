@@ -133,6 +133,15 @@ class ForkRole(msgspec.Struct, tag=True):
     """Orders of a process that is no role."""
 
 
+class ForkZygote(msgspec.Struct, tag=True):
+    """Runner to zygote, with the end of a channel: fork a zygote that serves that channel."""
+
+    root: str
+    """Folder of its plays."""
+    preloads: list[str] = []
+    """Modules that it imports beyond those that are imported."""
+
+
 class Forked(msgspec.Struct, tag=True):
     """Zygote to runner: the process exists."""
 
@@ -176,6 +185,7 @@ Packet = (
     | Parts
     | Reached
     | ForkRole
+    | ForkZygote
     | Forked
     | Exited
     | Loaded

@@ -25,7 +25,7 @@ from killpoint.runner.hang_detection import Stalled
 from killpoint.runner.network.netns import Hosts
 from killpoint.runner.observe import accelerators
 from killpoint.runner.processes import remote_call
-from killpoint.runner.processes.zygote_client import Zygote
+from killpoint.runner.processes.zygote_client import Zygote, ZygoteSource
 from killpoint.runner.protocol import ForkRole
 from killpoint.runner.scenario_runner import ScenarioRunner
 from killpoint.scenario import Message, Scenario
@@ -70,8 +70,8 @@ class Play(msgspec.Struct):
 class Stage:
     """Zygote of one target, and its plays. Use as a context manager."""
 
-    def __init__(self, spec: str) -> None:
-        """Start the zygote of a resolved target.
+    def __init__(self, spec: str, source: ZygoteSource | None = None) -> None:
+        """Start the zygote of a resolved target; ``source``: of which it is a copy.
 
         Raises:
             BadUsage, CannotWork: see :class:`Zygote`.
@@ -92,8 +92,9 @@ class Stage:
         """See :class:`killpoint.search.case_run.PlaysAlone`."""
         self._abandoned = False
         self._with_torch: Zygote | None = None
+        self._source = source
         try:
-            self.zygote = Zygote(spec, self.root)
+            self.zygote = self._start(())
         except BaseException:
             shutil.rmtree(self.root, ignore_errors=True)
             raise
@@ -301,8 +302,13 @@ class Stage:
         if self.zygote.loaded.torch or not installed("torch") or not _needs_torch(scenario):
             return self.zygote
         if self._with_torch is None:
-            self._with_torch = Zygote(self.spec, self.root, ["torch"])
+            self._with_torch = self._start(("torch",))
         return self._with_torch
+
+    def _start(self, preloads: tuple[str, ...]) -> Zygote:
+        if self._source is not None:
+            return self._source.copy(self.root, preloads)
+        return Zygote(self.spec, self.root, preloads)
 
     def _run(
         self,

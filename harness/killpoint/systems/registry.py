@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from killpoint.scenario.scenario import Scenario
     from killpoint.systems.base import OwnPlayer, System
 
-_OURS = ("queue", "group", "pool", "pipe", "engine", "coordinator", "server")
+OURS = ("queue", "group", "pool", "pipe", "engine", "coordinator", "server")
 """Packages beside this module."""
-SYSTEMS = (*_OURS, *sorted(extensions.entries("systems")))
+SYSTEMS = (*OURS, *sorted(extensions.entries("systems")))
 """Their names, those that packages outside the tree add last."""
 
 
 @functools.cache
 def part(system: str, module: str) -> ModuleType:
     """Return a module of a system's package."""
-    if system not in _OURS:
+    if system not in OURS:
         return cast("ModuleType", extensions.part(system, module))
     return importlib.import_module(f"killpoint.systems.{system}.{module}")
 

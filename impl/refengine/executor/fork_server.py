@@ -88,6 +88,7 @@ def _detach() -> None:
 
 
 def _import_preloads(names: list[str]) -> None:
+    gc.disable()  # what is imported is no garbage: looking for some takes a fifth of torch's import
     for name in names:
         importlib.import_module(name)
     if "torch" in sys.modules:
@@ -97,6 +98,7 @@ def _import_preloads(names: list[str]) -> None:
         raise RuntimeError(f"importing {names} started {threads - 1} threads: no fork is safe")
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def _run_worker(link: Link) -> int:

@@ -33,12 +33,19 @@ def test_a_zygote_imports_with_one_thread_and_hands_nothing_on(forks, tmp_path, 
     (tmp_path / "notes_it.py").write_text(NOTES)
     monkeypatch.syspath_prepend(tmp_path)
     did = tmp_path / "did"
+
+    def note(word: str) -> None:
+        with did.open("a") as notes:
+            notes.write(word)
+
     monkeypatch.setattr(
         fork_server,
         "gc",
         SimpleNamespace(
-            collect=lambda: did.write_text("collected"),
-            freeze=lambda: did.write_text(did.read_text() + " and frozen"),
+            disable=lambda: note("off"),
+            collect=lambda: note(", collected"),
+            freeze=lambda: note(", frozen"),
+            enable=lambda: note(", on"),
         ),
     )
     made = Zygote(("notes_it",))
@@ -50,7 +57,7 @@ def test_a_zygote_imports_with_one_thread_and_hands_nothing_on(forks, tmp_path, 
         "group": True,
         "torch": 1,
     }
-    assert did.read_text() == "collected and frozen"
+    assert did.read_text() == "off, collected, frozen, on"
 
 
 def test_unwritten_text_is_written_before_a_fork_and_not_twice(monkeypatch):

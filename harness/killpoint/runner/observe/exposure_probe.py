@@ -64,10 +64,14 @@ def listeners(pid: int) -> list[Listener]:
 def listeners_of(pids: Sequence[int]) -> list[Listener]:
     """Return the TCP listeners of these processes, each once, with its first owner."""
     found: dict[tuple[str, int], Listener] = {}
+    tables: dict[int, list[tuple[str, int, int]]] = {}
     for each in pids:
-        own = _sockets(each)
-        for table in ("tcp", "tcp6"):
-            for address, port, inode in _listening(each, table):
+        with contextlib.suppress(OSError):
+            own = _sockets(each)
+            host = Path(f"/proc/{each}/ns/net").stat().st_ino
+            if own and host not in tables:  # for a table the kernel walks all of its connections
+                tables[host] = [heard for table in _tables() for heard in _listening(each, table)]
+            for address, port, inode in tables[host] if own else ():
                 if inode in own:
                     found.setdefault((address, port), Listener(address, port, each))
     return list(found.values())
@@ -145,13 +149,18 @@ def _sockets(pid: int) -> set[int]:
     return found
 
 
+def _tables() -> list[str]:
+    """Return the kernel's tables of TCP sockets: tcp6 only where the machine has IPv6."""
+    return [table for table in ("tcp", "tcp6") if Path("/proc/net", table).exists()]
+
+
 def _listening(pid: int, table: str) -> Iterator[tuple[str, int, int]]:
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == _LISTENS:
-                address, _, port = fields[1].partition(":")
-                yield _address(address), int(port, 16), int(fields[9])
+    """Yield the listeners of a process's host; raise OSError if the process is gone."""
+    for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == _LISTENS:
+            address, _, port = fields[1].partition(":")
+            yield _address(address), int(port, 16), int(fields[9])
 
 
 def _address(text: str) -> str:

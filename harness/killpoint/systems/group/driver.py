@@ -187,8 +187,8 @@ class GroupDriver(Driver):
         for message in messages:
             for turn in range(message.repeat):
                 size = max(0, message.size + turn * message.step)
-                obj = payload.build(message, self._role.seed, seq, size)
-                about = {"form": message.kind, "size": size, "digest": payload.digest(obj)}
+                obj, whole = payload.build_identified(message, self._role.seed, seq, size)
+                about = {"form": message.kind, "size": size, "digest": whole}
                 yield seq, obj, about
                 seq += 1
 
@@ -208,11 +208,8 @@ def _found(got: list[Any]) -> dict[str, Any]:
     if not got:
         return {}
     obj = got[0]
-    return {
-        "seq": payload.sequence_of(obj),
-        "digest": payload.digest(obj),
-        "intact": payload.intact(obj),
-    }
+    whole, intact = payload.identify(obj)
+    return {"seq": payload.sequence_of(obj), "digest": whole, "intact": intact}
 
 
 make = GroupDriver

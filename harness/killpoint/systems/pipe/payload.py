@@ -14,6 +14,7 @@ from typing import Any
 from killpoint.runner.payload import pattern
 from killpoint.scenario import Tensor
 
+_DIGITS = 16
 _PEAKS = re.compile(r"^(VmPeak|VmHWM|VmRSS):\s+(\d+) kB$", re.M)
 
 
@@ -79,12 +80,12 @@ def digest(tensor: Any) -> str:
 
     if tensor.device.type == "meta":
         return "no bytes"
-    state = hashlib.blake2b(digest_size=8)
+    state = hashlib.sha1(usedforsecurity=False)
     state.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
     if tensor.numel():
         whole = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
         state.update(whole.reshape(-1).view(torch.uint8).numpy().data)
-    return state.hexdigest()
+    return state.hexdigest()[:_DIGITS]
 
 
 def overwrite(tensor: Any) -> bool:

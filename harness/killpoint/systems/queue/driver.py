@@ -116,9 +116,7 @@ class QueueDriver(Driver):
         )
 
     def _build(self, seq: int, message: script.Message, size: int) -> tuple[Any, str]:
-        obj = payload.build(message, self._role.seed, seq, size)
-        known = message.kind not in ("undecodable", "unencodable")
-        return obj, payload.digest(obj) if known else message.kind
+        return payload.build_identified(message, self._role.seed, seq, size)
 
     def _send_one(
         self,
@@ -165,10 +163,8 @@ class QueueDriver(Driver):
         if not got:
             self._role.log.write("got", outcome=outcome, error=error, s=seconds)
             return step.keep_on
-        seq, whole = payload.sequence_of(got[0]), payload.digest(got[0])
-        self._role.log.write(
-            "got", outcome="ok", seq=seq, digest=whole, intact=payload.intact(got[0]), s=seconds
-        )
+        seq, (whole, intact) = payload.sequence_of(got[0]), payload.identify(got[0])
+        self._role.log.write("got", outcome="ok", seq=seq, digest=whole, intact=intact, s=seconds)
         if step.hold:
             self._role.held.append((seq, whole, got[0]))
         return True
