@@ -66,6 +66,6 @@ INVARIANTS: tuple[Invariant, ...] = (
         "What the ranks of a pipe see with many calls under way could have been: its history is one"
         " of the specification's, however requests, leases, waits and ends overlap.",
         ("pipe", "deadlines"),
-        {"cases": 3, "transfers": 10, "tensors": 10, "operations": 80},
+        {"cases": 3, "transfers": 10, "tensors": 5, "operations": 80},
     ),
 )
