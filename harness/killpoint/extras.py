@@ -6,6 +6,7 @@ clusters need is imported by the functions that use it, and checked here.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from types import ModuleType
@@ -27,6 +28,13 @@ def installed(module: str) -> bool:
     """Return whether a top-level module can be imported; it is not imported for that."""
     if module in sys.modules:  # None there forbids its import
         return cast("ModuleType | None", sys.modules[module]) is not None
+    return _found(module, tuple(sys.path))
+
+
+@functools.cache
+def _found(module: str, path: tuple[str, ...]) -> bool:
+    """Look in the folders of ``path``, which is ``sys.path``: once, since each play asks."""
+    del path
     return importlib.util.find_spec(module) is not None
 
 

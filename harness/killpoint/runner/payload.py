@@ -6,9 +6,10 @@ a scenario replays with the same bytes. Where torch is not installed arrays stan
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -171,13 +172,14 @@ def digest(obj: Any) -> str:
 
 def _digest_of_message(obj: Any, of_body: str) -> str:
     """Return a message's digest, of its body's: large data is read once for both."""
-    return _digest([type(obj).__name__, obj[0], obj[1], of_body])
+    text = f"{type(obj).__name__} {obj[0]!r} {obj[1]!r} {of_body}"
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:_DIGITS]
 
 
 def _digest(obj: Any) -> str:
     # Of hashlib's the fastest: a check reads gigabytes, and nobody forges them.
     state = hashlib.sha1(usedforsecurity=False)
-    _feed(state, obj)
+    _feed(state.update, obj)
     return state.hexdigest()[:_DIGITS]
 
 
@@ -218,28 +220,38 @@ def _is_tensor(obj: Any) -> bool:
     return type(obj).__module__.split(".")[0] == "torch" and hasattr(obj, "numel")
 
 
-def _feed(state: Any, obj: Any) -> None:
-    state.update(type(obj).__name__.encode())
+def _feed(update: Callable[[Any], object], obj: Any) -> None:
+    """Update a hash with an object's type and shape, then with its content."""
+    name = type(obj).__name__
     if isinstance(obj, (bytes, bytearray, memoryview)):
-        state.update(str(len(cast("bytes", obj))).encode())
-        state.update(obj)
+        update(f"{name}{len(cast('bytes', obj))}".encode())
+        update(obj)
     elif isinstance(obj, np.ndarray):
         array = cast("np.ndarray[Any, np.dtype[Any]]", obj)
         if not array.dtype.isnative:  # numpy itself pickles some of them in the machine's order
             array = array.astype(array.dtype.newbyteorder("="))
-        state.update(f"{array.dtype}{array.shape}".encode())
-        state.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+        update(f"{name}{_text(array.dtype)}{array.shape}".encode())
+        if array.size:
+            update(np.ascontiguousarray(array).view(np.uint8).data)
     elif _is_tensor(obj):
-        state.update(f"{obj.dtype}{tuple(obj.shape)}".encode())
-        state.update(obj.contiguous().numpy().data if obj.numel() else b"")
+        update(f"{name}{obj.dtype}{tuple(obj.shape)}".encode())
+        if obj.numel():
+            update(obj.contiguous().numpy().data)
     elif isinstance(obj, dict):
+        update(name.encode())
         for key, value in cast("dict[object, object]", obj).items():
-            _feed(state, key)
-            _feed(state, value)
+            _feed(update, key)
+            _feed(update, value)
     elif isinstance(obj, (list, tuple)):
         parts = cast("list[object]", obj)
-        state.update(str(len(parts)).encode())
+        update(f"{name}{len(parts)}".encode())
         for part in parts:
-            _feed(state, part)
+            _feed(update, part)
     else:
-        state.update(repr(obj).encode())
+        update(f"{name}{obj!r}".encode())
+
+
+@functools.cache
+def _text(dtype: np.dtype[Any]) -> str:
+    """Return numpy's text of a type, which takes it longer than a hash of a small array."""
+    return str(dtype)
