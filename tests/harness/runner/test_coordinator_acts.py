@@ -12,6 +12,7 @@ from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import (
     Connect,
     CoordinatorStart,
+    Disconnect,
     EndWave,
     Fault,
     Flood,
@@ -113,3 +114,24 @@ def test_its_death_is_told_by_its_parent_and_leaves_nothing(stage: Stage) -> Non
     (gone,) = of(play, "gone", "director")
     assert gone.number("signal") == 9
     assert of(play, "coordinator-gone", "parent")
+
+
+def test_the_end_of_a_wave_without_rank_0_is_said_by_the_lowest_rank_in_it(stage: Stage) -> None:
+    play = played(
+        stage,
+        Disconnect(("engine-0",)),
+        WaitNews(("front-end-0",), "gone", rank=0),
+        Wait(),
+        Request(("engine-2",)),
+        WaitNews(("engine-1", "engine-2", "front-end-0"), "running"),
+        Wait(),
+        EndWave(("engine-2",), quiet=True),
+        Wait(),
+        EndWave(("engine-1",)),
+        WaitNews(("front-end-0",), "paused"),
+        Wait(),
+        engines=3,
+    )
+    assert {e.text("outcome") for e in play.history.of("hear-done")} == {"ok"}
+    assert [e.number("done") for e in of(play, "said", "engine-2")] == [-1]
+    assert [e.number("done") for e in of(play, "said", "engine-1")] == [0]

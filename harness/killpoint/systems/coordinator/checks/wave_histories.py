@@ -98,7 +98,7 @@ def _end_told(facts: Facts) -> Iterator[Violation]:
             continue
         last = max(ends, key=lambda event: event.t)
         yield from _untold(
-            facts, last, (wave, True), f"the end of wave {wave}, which all of {len(members)} ended"
+            facts, last, (wave, True), f"the end of wave {wave}, which all its members ended"
         )
 
 

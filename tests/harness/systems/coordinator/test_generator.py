@@ -1,0 +1,119 @@
+"""Programs for a coordinator's peers: each can be played, and together they have what bugs take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from killpoint.scenario import (
+    Connect,
+    Disconnect,
+    EndWave,
+    Fault,
+    ReportCounts,
+    Scale,
+    Scenario,
+    dump,
+    parse,
+)
+from killpoint.systems.coordinator.generator import programs
+from killpoint.systems.coordinator.generator_of_faults import (
+    programs_with_losses,
+    programs_with_waves,
+)
+
+_Programs = Callable[[str, int], st.SearchStrategy[Scenario]]
+
+
+def _drawn(strategy: _Programs, count: int = 25) -> list[Scenario]:
+    found: list[Scenario] = []
+
+    @settings(
+        max_examples=count,
+        database=None,
+        derandomize=False,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
+    )
+    @seed(0)
+    @given(strategy("H5/generated", 7))
+    def take(scenario: Scenario) -> None:
+        found.append(scenario)
+
+    take()
+    return found
+
+
+def _has(scenario: Scenario) -> set[str]:
+    """Features of a program."""
+    linked: dict[str, int | None] = {}
+    counts: dict[str, tuple[int, int]] = {}
+    found: set[str] = set()
+    size = scenario.coordinator.engines if scenario.coordinator else 0
+    engines = scenario.engines()
+    for step in scenario.steps:
+        if isinstance(step, Connect):
+            if any(role in scenario.front_ends() for role in step.roles) and linked:
+                found.add("a front end comes later")
+            if step.rank is not None and step.rank in linked.values():
+                found.add("a rank has two links")
+            if step.rank is not None and step.rank >= size:
+                found.add("an engine comes before its rank")
+            for role in step.roles:
+                own = engines.index(role) if role in engines else None
+                linked[role] = own if step.rank is None else step.rank
+        elif isinstance(step, Disconnect) or (isinstance(step, Fault) and step.fault == "kill"):
+            for role in step.roles if isinstance(step, Disconnect) else (step.role,):
+                linked.pop(role, None)
+        elif isinstance(step, ReportCounts):
+            last = counts.get(step.role)
+            if last is not None and sum(last) == sum(step.counts) and last != step.counts:
+                found.add("counts keep their sum")
+            counts[step.role] = step.counts
+        elif isinstance(step, Scale):
+            there = {rank for rank in linked.values() if rank is not None}
+            if not {*range(size)} <= there:
+                found.add("scaled while one is gone")
+            size = step.engines
+        elif isinstance(step, EndWave) and 0 not in linked.values():
+            found.add("a wave ends without rank 0")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("strategy", "features"),
+    [
+        (
+            programs,
+            {
+                "a front end comes later",
+                "an engine comes before its rank",
+                "counts keep their sum",
+            },
+        ),
+        (
+            programs_with_losses,
+            {"a rank has two links", "scaled while one is gone", "a wave ends without rank 0"},
+        ),
+        (programs_with_waves, {"a wave ends without rank 0", "scaled while one is gone"}),
+    ],
+    ids=["programs", "with losses", "with waves"],
+)
+def test_programs_can_be_played_and_have_what_bugs_take(
+    strategy: _Programs, features: set[str]
+) -> None:
+    drawn = _drawn(strategy)
+    for scenario in drawn:
+        assert parse(dump(scenario), "x") == scenario
+    seen = Counter(feature for scenario in drawn for feature in _has(scenario))
+    assert features <= seen.keys()
+    assert min(seen[feature] for feature in features) >= len(drawn) // 5, seen
+
+
+def test_a_seed_draws_the_same_programs_again() -> None:
+    assert _drawn(programs_with_waves, 3) == _drawn(programs_with_waves, 3)
