@@ -88,7 +88,7 @@ ENGINE: tuple[Mutant, ...] = (
     ),
     Mutant(
         "h6_nothing_is_left_to_be_handed_on",
-        "H6/generated-apart",
+        "H6/generated",
         ("lost",),
         _PLANTED["engine_first_token_is_handed_on_though_it_is_the_last"],
     ),

@@ -249,6 +249,12 @@ class TestHealthNeverLies:
         tape = EngineTape().serves(1.0).strikes("stop", "core-0")
         assert "not alive" in tape.hangs_on(2.0, "ready").calm().convicted("E4").cause
 
+    @pytest.mark.parametrize("words", ["ready progressing", "alive"])
+    def test_who_was_kept_from_running_may_take_itself_for_dead_or_others(self, words: str) -> None:
+        assert EngineTape().serves(1.0).looks(words).calm().judged("E4").violations
+        tape = EngineTape().serves(1.0).later(2_000).looks(words).serves(1.0)
+        assert tape.calm().judged("E4").violations == []
+
     def test_one_request_that_does_not_move_beside_others_is_no_progress_either(self) -> None:
         tape = EngineTape(data_parallel=2).serves(1.0).strikes("stop", "core-1")
         for tenth in range(45):

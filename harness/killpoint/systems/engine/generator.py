@@ -32,12 +32,14 @@ from killpoint.scenario import (
 from killpoint.systems.engine.steps import Ask, Client
 from killpoint.targets.engine_protocol import EngineShape
 
-Topology = Literal["one-replica", "apart", "two-replicas"]
+Topology = Literal["apart", "one-replica", "tensor-parallel", "two-replicas"]
+IN_TURN: tuple[Topology, ...] = ("apart", "one-replica", "tensor-parallel")
+"""Topologies whose programs have the same phases: one program has one of them."""
 
 _STARTS_WITHIN = 90.0
 _BACK_WITHIN = 45.0
 _ENDS_WITHIN = 60.0
-STILL = 6.0
+STILL = 8.0
 """Seconds without any news of open requests after which they are not waited for."""
 _IDLE = 2.3
 """Seconds for which an engine has nothing to do: more than it takes to be called stuck."""
@@ -60,20 +62,19 @@ is in a long step then, and the other one waits for its vote."""
 def program(case: str, seed: int, number: int, topology: Topology) -> Scenario:
     """Return the program of this number of a case."""
     chance = random.Random(f"{seed}/{case}/{number}")
-    phases = _Phases(chance)
+    phases = _Phases(chance, apart=topology == "apart")
     if topology == "two-replicas":
         shape = EngineShape(data_parallel=2)
         steps = phases.deaths(shape)
     else:
-        apart = topology == "apart"
         shape = EngineShape(
-            tensor_parallel=1 if apart else chance.choice((1, 1, 2)),
-            prefill=1 if apart else 0,
+            tensor_parallel=2 if topology == "tensor-parallel" else 1,
+            prefill=1 if topology == "apart" else 0,
             blocks=chance.choice(_BLOCKS),
         )
         steps = [
             *phases.mixture(),
-            *([] if apart else [ContinueLoad(_IDLE), Wait(within=_IDLE + 10.0)]),
+            *[ContinueLoad(_IDLE), Wait(within=_IDLE + 10.0)],
             *phases.chunks(shape),
             *phases.evictions(shape),
         ]
@@ -107,8 +108,10 @@ def _dies(part: str, seconds: float) -> list[AnyStep]:
 class _Phases:
     """Phases of one program; each prompt that is to be new has a family of its own."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, *, apart: bool) -> None:
         self._chance = chance
+        self._early = (2, 3, 5) if apart else (1, 1, 2, 5)
+        """Tokens at which a request is cancelled; a first one that is handed on holds blocks."""
         self._families = count(10)
         self._shared = [
             (family, blocks, own)
@@ -116,7 +119,7 @@ class _Phases:
             for blocks, own in ((0, chance.randint(1, 12)), (1, 1), (2, chance.randint(1, 15)))
         ]
 
-    # -- one replica, or prefill and decode apart ----------------------------------------------
+    # -- one replica, or prefill and decode apart -----------------------------------------------
 
     def mixture(self) -> list[AnyStep]:
         """Many short requests at once, and clients with one id whose requests end in every way."""
@@ -198,7 +201,7 @@ class _Phases:
             most = chance.choice(_LENGTHS)
             return Ask(family, blocks, own, most, cancel_ended=chance.random() < 0.2)
         if chance.random() < 0.5:
-            return Ask(family, blocks, own, 20, cancel_at=chance.choice((1, 1, 2, 5)))
+            return Ask(family, blocks, own, 20, cancel_at=chance.choice(self._early))
         return Ask(family, blocks, own, 20, cancel_after=chance.choice(_MOMENTS))
 
     # -- two replicas --------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from killpoint.scenario import AnyStep, Burst, Fault, Scenario
 from killpoint.search.case_run import CaseRun, Violated
 from killpoint.search.shrink.attempt import fewest
 from killpoint.systems.engine.cases.builders import NEEDS
-from killpoint.systems.engine.generator import Topology, program
+from killpoint.systems.engine.generator import IN_TURN, Topology, program
 
 _FULL = 10
 """Number of programs of a case under ``--full``."""
@@ -28,24 +28,27 @@ _Part = tuple[int, int]
 """Place of a client: its step, and its place there; or of a death: its step, and 0."""
 
 
-def _run(topology: Topology, case_run: CaseRun) -> None:
+def _run(topologies: Sequence[Topology], case_run: CaseRun) -> None:
     case_run.keeps_latest = True
     for number in range(_FULL if case_run.full else 1):
+        topology = topologies[(case_run.seed + number) % len(topologies)]
         scenario = program(case_run.outcome.id, case_run.seed, number, topology)
+        began = time.monotonic()
         try:
             case_run.play(scenario)
         except Violated as first:
-            smaller(case_run, scenario, _SHRUNK_FOR * (10 if case_run.full else 1))
+            seconds = _SHRUNK_FOR * (10 if case_run.full else 1)
+            smaller(case_run, scenario, seconds, took=time.monotonic() - began)
             raise Violated(case_run.outcome.cause) from first
 
 
-def smaller(case_run: CaseRun, scenario: Scenario, seconds: float) -> None:
+def smaller(case_run: CaseRun, scenario: Scenario, seconds: float, *, took: float = 0.0) -> None:
     """Play smaller and smaller programs that violate, for so long.
 
-    No play is begun that would last longer, if it took as long as the last one.
+    No play is begun that would last longer, if it took as long as the last one; ``took``: how long
+    the scenario's own play did.
     """
-    now = time.monotonic()
-    until, took = now + seconds, 0.0
+    until = time.monotonic() + seconds
     offers = fewest(_parts(scenario), partial(_with, scenario), keep=1)
     with contextlib.suppress(StopIteration):
         candidate = next(offers)
@@ -89,24 +92,20 @@ def _with(scenario: Scenario, parts: Sequence[_Part]) -> Scenario | None:
     return msgspec.structs.replace(scenario, steps=steps)
 
 
-def _case(name: str, summary: str, topology: Topology) -> Case:
-    return Case(f"H6/{name}", summary, partial(_run, topology), NEEDS)
+def _case(name: str, summary: str, topologies: Sequence[Topology]) -> Case:
+    return Case(f"H6/{name}", summary, partial(_run, topologies), NEEDS)
 
 
 CASES: tuple[Case, ...] = (
     _case(
         "generated-deaths",
         "generated programs: two replicas, of whose parts one after another is killed",
-        "two-replicas",
+        ("two-replicas",),
     ),
     _case(
         "generated",
-        "generated programs: dozens of clients ask, cancel and use ids again, in a small KV cache",
-        "one-replica",
-    ),
-    _case(
-        "generated-apart",
-        "generated programs: the same with prefill and decode apart",
-        "apart",
+        "generated programs: dozens of clients ask, cancel and use ids again, in a small KV cache;"
+        " prefill and decode are apart, or one replica does both, by turns",
+        IN_TURN,
     ),
 )

@@ -57,6 +57,12 @@ def check_e4_health(scenario: Scenario, history: History, ledger: Ledger) -> Fin
     return Finding([], {"looks": len(of.looks), "stops": stops, "deaths": deaths})
 
 
+def undisturbed_lies(scenario: Scenario, history: History, of: Life) -> list[Violation]:
+    """Return what health said that was not so while nothing had been done to the engine."""
+    rules = (_at_once, _alive, _calm_before)
+    return [lie for rule in rules for lie in rule(scenario, history, of)]
+
+
 def _lie(kind: str, cause: str, history: History, of: Life, look: HealthReading) -> Violation:
     lines = some(history, of, look.event, around=look.t)
     return Violation("late" if kind == "late" else "wrong-data", cause, lines)

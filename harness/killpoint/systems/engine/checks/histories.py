@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from killpoint.checkers.finding import Finding, hangs
@@ -20,7 +20,7 @@ from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.systems.engine.checks.answers import check_e1_every_request_ends
 from killpoint.systems.engine.checks.faults import not_back
-from killpoint.systems.engine.checks.health import check_e4_health
+from killpoint.systems.engine.checks.health import undisturbed_lies
 from killpoint.systems.engine.checks.tokens import check_e2_tokens
 from killpoint.systems.engine.record import SECOND, Life, Request, life, slack, some
 from killpoint.verdict import Violation, counted
@@ -28,6 +28,9 @@ from killpoint.verdict import Violation, counted
 _STANDS_STILL = 4 * SECOND
 """Nanoseconds without a token or an end after which an engine whose parts are all there does not
 move: twice what health takes to say so."""
+_APART = 6 * SECOND
+"""The same where prefill and decode are apart: blocks on their way to a replica that does not take
+them any more are held for as long as E9 lets any be held, 5 s."""
 
 
 def check_h6_engine_history(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -37,10 +40,10 @@ def check_h6_engine_history(scenario: Scenario, history: History, ledger: Ledger
         return Finding(found[:1])
     of = life(scenario, history)
     for rule in _RULES:
-        found = found or list(rule(history, of))[:1]
+        found = found or list(rule(scenario, history, of))[:1]
     if found:
         return Finding(found)
-    for check in (check_e1_every_request_ends, check_e2_tokens, check_e4_health):
+    for check in (check_e1_every_request_ends, check_e2_tokens):
         told = check(scenario, history, ledger)
         if told.violations:
             return told
@@ -53,7 +56,7 @@ def check_h6_engine_history(scenario: Scenario, history: History, ledger: Ledger
     return Finding([], counts | overlap(spans) | deaths)
 
 
-def _ends_once(history: History, of: Life) -> Iterator[Violation]:
+def _ends_once(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
     """A request has one end."""
     ends = Counter(event.number("n") for event in history.of("answer", role="front-end"))
     for request in of.requests:
@@ -62,7 +65,7 @@ def _ends_once(history: History, of: Life) -> Iterator[Violation]:
             yield Violation("duplicate", cause, some(history, of, around=request.asked.t))
 
 
-def _spared(history: History, of: Life) -> Iterator[Violation]:
+def _spared(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
     """A request fails, or is refused, only if something was done to the engine while it was open.
 
     Nobody is spared whom the death of a replica that is not back yet may have met.
@@ -99,15 +102,16 @@ def _beside(of: Life, request: Request) -> int:
     return sum(other.open_at(t) for other in of.requests if other is not request)
 
 
-def _back(history: History, of: Life) -> Iterator[Violation]:
+def _back(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
     """A part that was killed comes back."""
     for strike in of.strikes:
         if strike.fault == "kill":
             yield from not_back(history, of, strike)
 
 
-def _moves(history: History, of: Life) -> Iterator[Violation]:
+def _moves(scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
     """While a request is open, and no part is missing, tokens come, or ends."""
+    bound = _APART if scenario.engine is not None and scenario.engine.prefill else _STANDS_STILL
     moved = [event.t for event in history.of("first", "answer", "whole")]
     moved += [new.t for old, new in pairwise(of.looks) if new.tokens != old.tokens]
     moved.sort()
@@ -117,7 +121,7 @@ def _moves(history: History, of: Life) -> Iterator[Violation]:
             continue
         still = min(look.stalled, look.t - moved[news - 1] if news else look.stalled)
         since = look.t - still
-        if _struck(of, since, look.t) or still <= _STANDS_STILL + slack(history, since, look.t):
+        if _struck(of, since, look.t) or still <= bound + slack(history, since, look.t):
             continue
         open_ = [request for request in of.requests if request.open_at(look.t)]
         cause = (
@@ -137,9 +141,10 @@ def _struck(of: Life, since: int, until: int) -> bool:
     return False
 
 
-_RULES: tuple[Callable[[History, Life], Iterator[Violation]], ...] = (
+_RULES: tuple[Callable[[Scenario, History, Life], Iterable[Violation]], ...] = (
     _ends_once,
     _spared,
     _back,
     _moves,
+    undisturbed_lies,
 )
