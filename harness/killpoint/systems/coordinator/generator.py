@@ -35,9 +35,9 @@ _MOSTLY = 12
 """A stage is there in so many programs of one more."""
 _LEAST = 4
 """Least sum of new counts: it can be split in several ways."""
-_NEWS = 7.5
+_NEWS = 9.0
 """Seconds in which news comes: longer than a loss or a return may take to be told (SPEC C6)."""
-_SETTLED = 12.0
+_SETTLED = 14.0
 
 
 class Program:

@@ -67,6 +67,6 @@ INVARIANTS: tuple[Invariant, ...] = (
         "What many peers see of a coordinator at once could have been: its history is one of the"
         " specification's, however front ends, ranks, waves and changes of their number overlap.",
         _PROCESS,
-        {"cases": 1, "operations": 40, "overlapping pairs": 60},
+        {"cases": 2, "operations": 80, "overlapping pairs": 200},
     ),
 )

@@ -10,7 +10,7 @@ from killpoint.systems.coordinator.generator_of_faults import (
     programs_with_waves,
 )
 
-_PLAIN, _FULL = 4, 300
+_PLAIN, _PLAIN_WITH_WAVES, _FULL = 4, 3, 300
 """Number of programs of a case."""
 _NEEDS = frozenset({"coordinator_process", "peer_watch"})
 
@@ -31,7 +31,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "H5/generated-with-waves",
         "generated programs: waves begin, break and end, often with the first rank gone",
-        programs_case(programs_with_waves, _PLAIN, _FULL),
+        programs_case(programs_with_waves, _PLAIN_WITH_WAVES, _FULL),
         _NEEDS,
     ),
 )
