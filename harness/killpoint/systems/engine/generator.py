@@ -50,13 +50,12 @@ _LENGTHS = (1, 1, 2, 5, 8, 20)
 _MOMENTS = (0.0, 0.001, 0.002, 0.003, 0.005, 0.008, 0.012, 0.02)
 """Seconds after which a request is cancelled whose prompt takes several steps."""
 _STAGGER = (0.0, 0.0, 0.0, 0.01, 0.03, 0.06)
-_COORDINATOR_DEATHS = 8
+_COORDINATOR_DEATHS = 9
 """More than any part may fail in a row."""
 _LONE_TOKENS = 150
 """Tokens of an answer that goes on meanwhile."""
-_CUT_OFF = 30
-"""Number of long prompts that meanwhile are computed one after another, and given up: one replica
-is in a long step then, and the other one waits for its vote."""
+_CUT_OFF = 9
+"""Number of long prompts, computed one after another, beside which the coordinator dies."""
 
 
 def program(case: str, seed: int, number: int, topology: Topology) -> Scenario:
@@ -217,23 +216,27 @@ class _Phases:
             for number in range(6)
         ]
         lone = self._new(chance.randint(0, 2), _LONE_TOKENS)
-        cut_off = [
-            msgspec.structs.replace(
-                self._new(shape.blocks - 20, 1), cancel_after=chance.choice((0.06, 0.08, 0.1))
-            )
-            for _ in range(_CUT_OFF)
-        ]
         last = [Client([self._short(cancels=False)]) for _ in range(8)]
         return [
             *_burst(first),
             *_dies(chance.choice(replicas), chance.choice(_STAGGER)),
-            *[*_idle(), *_burst([Client([lone, lone]), Client(cut_off)])],
+            *[*_idle(), *_burst([Client([lone] * 3)])],
             *[
                 step
                 for _ in range(_COORDINATOR_DEATHS)
-                for step in _dies("coordinator", chance.choice(_STAGGER))
+                for step in [
+                    *_burst([Client(self._cut_off(shape))]),
+                    *_dies("coordinator", chance.choice(_STAGGER)),
+                ]
             ],
             *[*_burst(last), *_idle()],
+        ]
+
+    def _cut_off(self, shape: EngineShape) -> list[Ask]:
+        """Return long prompts that are given up: one replica is busy, the other waits for it."""
+        return [
+            msgspec.structs.replace(self._new(shape.blocks - 20, 1), cancel_after=0.04)
+            for _ in range(_CUT_OFF)
         ]
 
     def _new(self, blocks: int, most: int) -> Ask:

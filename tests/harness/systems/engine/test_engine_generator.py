@@ -8,11 +8,13 @@ import pytest
 
 from killpoint.scenario import Burst, Fault, Scenario, WaitHealthy, dump, parse
 from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.play_evidence import Unsupported
 from killpoint.systems.engine.burst import Requests, prompt_of
-from killpoint.systems.engine.cases.generated import smaller
+from killpoint.systems.engine.cases.generated import CASES, smaller
 from killpoint.systems.engine.generator import Topology, program
 from killpoint.systems.engine.steps import Ask, Client
 from killpoint.targets.engine_protocol import EngineShape
+from killpoint.verdict import CaseOutcome
 
 _EVERY: tuple[Topology, ...] = get_args(Topology)
 
@@ -106,3 +108,29 @@ def test_nothing_smaller_is_played_when_the_time_is_over() -> None:
     run = _Convicting([], 0)
     smaller(cast("CaseRun", run), program("H6/x", 3, 0, "apart"), 0.0)
     assert run.least is None
+
+
+class _Without:
+    """A case run of a target that has not the topologies with this many prefilling replicas."""
+
+    full, seed = False, 0
+
+    def __init__(self, prefill: int) -> None:
+        self.prefill, self.played = prefill, list[Scenario]()
+        self.outcome = CaseOutcome("H6/generated", "H6", "inconclusive")
+
+    def play(self, scenario: Scenario) -> None:
+        assert scenario.engine is not None
+        if scenario.engine.prefill == self.prefill:
+            raise Unsupported("no such engine")
+        self.played.append(scenario)
+
+
+def test_a_topology_that_a_target_has_not_leaves_its_turn_to_the_next() -> None:
+    (case,) = [case for case in CASES if case.id == "H6/generated"]
+    run = _Without(1)
+    case.run(cast("CaseRun", run))
+    assert [each.engine for each in run.played] == [program(case.id, 0, 0, "one-replica").engine]
+    (case,) = [case for case in CASES if case.id == "H6/generated-deaths"]
+    with pytest.raises(Unsupported):
+        case.run(cast("CaseRun", _Without(0)))

@@ -88,6 +88,15 @@ def test_a_part_that_stays_away_is_told_though_later_deaths_were_left_out() -> N
     found = tape.calm().convicted("H6")
     assert found.kind == "starved"
     assert "coordinator had not come back 25.0 s after its death" in found.cause
+    assert "after 2 deaths from which it had come back" in found.cause
+
+
+def test_a_part_is_measured_by_its_own_returns_where_there_were_some() -> None:
+    tape = EngineTape(start=9.0, data_parallel=2).serves(0.5)
+    for _ in range(2):
+        tape.strikes("kill", "coordinator").later(1_000).whole()
+    tape.strikes("kill", "coordinator").later(25_000).whole(yes=False)
+    assert tape.calm().convicted("H6").kind == "starved"
 
 
 def test_a_part_that_was_not_waited_for_long_enough_says_nothing() -> None:

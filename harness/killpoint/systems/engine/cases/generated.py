@@ -16,6 +16,7 @@ import msgspec
 from killpoint.case import Case
 from killpoint.scenario import AnyStep, Burst, Fault, Scenario
 from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.play_evidence import Unsupported
 from killpoint.search.shrink.attempt import fewest
 from killpoint.systems.engine.cases.builders import NEEDS
 from killpoint.systems.engine.generator import IN_TURN, Topology, program
@@ -31,15 +32,24 @@ _Part = tuple[int, int]
 def _run(topologies: Sequence[Topology], case_run: CaseRun) -> None:
     case_run.keeps_latest = True
     for number in range(_FULL if case_run.full else 1):
-        topology = topologies[(case_run.seed + number) % len(topologies)]
-        scenario = program(case_run.outcome.id, case_run.seed, number, topology)
-        began = time.monotonic()
-        try:
-            case_run.play(scenario)
-        except Violated as first:
-            seconds = _SHRUNK_FOR * (10 if case_run.full else 1)
-            smaller(case_run, scenario, seconds, took=time.monotonic() - began)
-            raise Violated(case_run.outcome.cause) from first
+        turn = (case_run.seed + number) % len(topologies)
+        _play(case_run, number, [*topologies[turn:], *topologies[:turn]])
+
+
+def _play(case_run: CaseRun, number: int, topologies: Sequence[Topology]) -> None:
+    """Play the program of this number, of the first topology that the target has."""
+    scenario = program(case_run.outcome.id, case_run.seed, number, topologies[0])
+    began = time.monotonic()
+    try:
+        case_run.play(scenario)
+    except Unsupported:
+        if not topologies[1:]:
+            raise
+        _play(case_run, number, topologies[1:])
+    except Violated as first:
+        seconds = _SHRUNK_FOR * (10 if case_run.full else 1)
+        smaller(case_run, scenario, seconds, took=time.monotonic() - began)
+        raise Violated(case_run.outcome.cause) from first
 
 
 def smaller(case_run: CaseRun, scenario: Scenario, seconds: float, *, took: float = 0.0) -> None:

@@ -12,13 +12,13 @@ from killpoint.systems.engine.checks.answers import check_e1_every_request_ends
 from killpoint.systems.engine.checks.health import check_e4_health
 from killpoint.systems.engine.checks.tokens import check_e2_tokens
 from killpoint.systems.engine.record import SECOND, Life, Strike, life, slack, some
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
 _TOLD_WITHIN = 5 * SECOND
 _HALF_WITHIN = 10 * SECOND
 _BACK_WITHIN = 15 * SECOND
-"""Nanoseconds within which a replica is back, plus twice the time that the engine's start took:
-where that is slow, so is a replica's."""
+"""Nanoseconds within which a part is back, plus twice the time that it took before, or, of one that
+has not come back twice, that the engine's start took: where that is slow, so is a replica's."""
 _WINDOW = 2 * SECOND
 _WHOLE = 0.8
 """Part of the goodput before a fault that must be back over two seconds, less the requests that
@@ -208,8 +208,19 @@ def not_back(history: History, of: Life, strike: Strike) -> list[Violation]:
         return []
     took = whole.t - strike.t
     cause = f"{strike.part} had not come back {took / 1e9:.1f} s after its death"
-    due = _BACK_WITHIN + 2 * of.start_took + slack(history, strike.t, whole.t)
+    before = _came_back(of, strike)
+    usual = max(before) if len(before) > 1 else of.start_took
+    due = _BACK_WITHIN + 2 * usual + slack(history, strike.t, whole.t)
     if took < due:
         started = f"the engine's start had taken {of.start_took / 1e9:.1f} s"
         raise Inconclusive(f"{cause}, on a machine where {started}")
+    if before:
+        cause += f", after {counted(len(before), 'deaths')} from which it had come back"
     return [Violation("starved", cause, some(history, of, whole, around=strike.t))]
+
+
+def _came_back(of: Life, strike: Strike) -> list[int]:
+    """Return how long each return of the part after an earlier death took, ns."""
+    earlier = [each for each in of.strikes if each.part == strike.part and each.t < strike.t]
+    wholes = [(each.t, each.whole) for each in earlier if each.fault == "kill"]
+    return [whole.t - t for t, whole in wholes if whole is not None and whole.data.get("yes")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from statistics import median
 
 from killpoint.checkers.finding import Finding, Inconclusive, hangs
 from killpoint.history.record import History
@@ -28,9 +29,10 @@ _BACK = 3 * SECOND
 one is replaced."""
 _MOVES = SECOND // 2
 _PAUSED = SECOND
-"""Nanoseconds between two looks, which are tenths of that apart, that show that nothing of the
-process ran which looks, and answers: it may take others for silent, and itself for dead."""
+"""Nanoseconds by which looks, which come evenly, are late together, that show that the process
+which looks, and answers, hardly ran: it may take others for silent, and itself for dead."""
 _REMEMBERED = 3 * SECOND
+"""Nanoseconds for which that matters."""
 
 
 def check_e4_health(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -102,8 +104,11 @@ def _calm_before(_scenario: Scenario, history: History, of: Life) -> Iterator[Vi
 
 def _paused(of: Life, look: HealthReading) -> bool:
     """Return whether the process that answers was itself kept from running a moment ago."""
+    gaps = [new.t - old.t for old, new in pairwise(of.looks)]
+    usual = median(gaps) if gaps else SECOND
     near = of.looked(look.t - _REMEMBERED, look.t)
-    return any(new.t - old.t > _PAUSED for old, new in pairwise(near))
+    late = [new.t - old.t - usual for old, new in pairwise(near)]
+    return sum(gap for gap in late if gap > 2 * usual) > _PAUSED
 
 
 def _moves(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
