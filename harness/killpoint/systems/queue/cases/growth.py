@@ -74,6 +74,6 @@ _NARROW = msgspec.structs.replace(_SHAPE, chunk_bytes=8 * 1024)
 CASES: tuple[Case, ...] = (
     _stream("Q12/paced-stream", "readers wait for each message", _SMALL),
     _stream("Q12/busy-readers", "readers always find a message", _SMALL, busy=True),
-    _stream("Q12/paced-overflow", "messages that go beside the ring", _LARGE, shape=_NARROW),
+    _stream("Q12/paced-overflow", "messages that go beside the ring", _LARGE, 2_000.0, _NARROW),
     _stream("Q12/remote-stream", "one of the readers is remote", _SMALL, shape=_REMOTE),
 )
