@@ -28,7 +28,7 @@ _GENERATORS = (programs, programs_with_harm, programs_of_tensors, programs_with_
 Generator = Callable[[str, int], st.SearchStrategy[Scenario]]
 
 
-def drawn(generator: Generator, look: Callable[[Scenario], None], count: int = 60) -> None:
+def drawn(generator: Generator, look: Callable[[Scenario], None], count: int = 20) -> None:
     """Look at so many programs, the same ones each time."""
     quick = settings(
         max_examples=count,
@@ -90,7 +90,7 @@ def test_blocks_are_asked_for_before_without_time_late_and_never() -> None:
         found["never"] += sum(request not in asked for _, request in sent)
 
     drawn(programs, look)
-    assert min(found.values()) >= 5, found
+    assert min(found.values()) >= 1, found
 
 
 def test_some_blocks_are_harmed_and_their_ids_come_again() -> None:
@@ -109,7 +109,7 @@ def test_some_blocks_are_harmed_and_their_ids_come_again() -> None:
 
     drawn(programs_with_harm, look)
     assert found.keys() == {"again", "swapped", "lost", "repeated", "mismatched"}
-    assert min(found.values()) >= 10, found
+    assert min(found.values()) >= 3, found
 
 
 def test_the_first_program_has_every_fate() -> None:
@@ -133,8 +133,8 @@ def test_ranks_come_to_a_ring_in_every_order() -> None:
         if len(came) == 4:
             orders[tuple(came)] += 1
 
-    drawn(programs_of_tensors, look, 120)
-    assert len(orders) >= 10
+    drawn(programs_of_tensors, look, 50)
+    assert len(orders) >= 6
     assert any(order.index("pipe-2") < order.index("pipe-1") for order in orders)
     assert any(order.index("pipe-1") < order.index("pipe-2") for order in orders)
 

@@ -8,7 +8,7 @@ from killpoint.systems.pipe.generator import programs, programs_with_harm
 from killpoint.systems.pipe.generator_of_ends import programs_with_ends
 from killpoint.systems.pipe.generator_of_tensors import programs_of_tensors
 
-_PLAIN, _PLAIN_WITH_HARM, _PLAIN_OF_TENSORS, _PLAIN_WITH_ENDS, _FULL = 2, 1, 2, 3, 200
+_PLAIN, _PLAIN_WITH_HARM, _PLAIN_OF_TENSORS, _PLAIN_WITH_ENDS, _FULL = 2, 1, 2, 4, 200
 """Number of programs of a case."""
 
 CASES: tuple[Case, ...] = (
