@@ -16,6 +16,7 @@ from killpoint.findings.registry import finding
 from killpoint.judgement.replay import Ending, Replayed
 from killpoint.scenario import dump
 from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
+from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
 from killpoint.verdict import CaseOutcome, CaseViolation, Kind, Violation
 
 _SPEC = "vllm==0.33.0"
@@ -64,6 +65,7 @@ class Stage:
 def stages(monkeypatch: pytest.MonkeyPatch) -> Stages:
     made = Stages()
     monkeypatch.setattr(attribution, "resolve", str)
+    monkeypatch.setattr(attribution, "switch_offs_of", lambda _: [*SWITCH_OFFS])  # reads no release
     monkeypatch.setattr(attribution, "Stage", made.stage)
     monkeypatch.setattr(attribution, "play_once", made.play_once)
     return made
