@@ -145,12 +145,13 @@ class TestTimes:
         assert "front-end-1 came, heard the coordinator" in found.cause
 
     def test_a_machine_that_stood_still_may_have_kept_a_rank_from_its_signs(self) -> None:
-        def late(*told: tuple[int, int] | None) -> CoordinatorTape:
+        def late(*told: tuple[int, int] | None, after: float = 0.0) -> CoordinatorTape:
             tape = _quiet().after(3.0)
             tape.tell("director", "late-tick", ns=1_100_000_000).tell("x", "y")
-            return tape.told(*told).told((9, 9), (9, 9))
+            return tape.after(after).told(*told).told((9, 9), (9, 9))
 
         assert _wrong(late(_IDLE, _IDLE)).kind == "wrong-data"
+        assert _wrong(late(_IDLE, None, after=5.1)).kind == "wrong-data"
         with pytest.raises(Inconclusive, match=r"held up for 1\.1 s, and a rank was given up"):
             coordinator_judged("H5", late(_IDLE, None))
 

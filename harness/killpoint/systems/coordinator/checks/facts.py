@@ -122,13 +122,6 @@ class Facts(msgspec.Struct):
                 size = min(size, each.size)
         return rank < size
 
-    def stood_still(self) -> float:
-        """Return for how long the machine held everybody up within a silence at most, seconds."""
-        events = self.history.events
-        end, step = (events[-1].t if events else 0), ms(NOTICED)
-        begins = range(self.history.start(), end, step)
-        return max((self.history.lateness(t, t + step) for t in begins), default=0) / 1e9
-
     def forgotten(self, rank: int) -> list[tuple[int, int]]:
         """Return the times in which a rank's counts may be forgotten, or not be taken."""
         found: list[tuple[int, int]] = []

@@ -36,7 +36,7 @@ def check_h5_coordinator_history(scenario: Scenario, history: History, _ledger: 
     found = list[Violation]()
     for rule in (*_RULES, *WAVE_RULES):
         found = found or list(rule(facts))[:1]
-    held_up = facts.stood_still() if found and _given_up(facts) else 0.0
+    held_up = _given_up(facts) if found else 0.0
     if held_up > _STALLED:
         raise Inconclusive(f"all were held up for {held_up:.1f} s, and a rank was given up")
     found = found or hangs(history)
@@ -58,14 +58,23 @@ def check_h5_coordinator_history(scenario: Scenario, history: History, _ledger: 
     )
 
 
-def _given_up(facts: Facts) -> bool:
-    """Return whether a front end was told that a rank is gone, which was there."""
-    return any(
-        counts is None and any(s.covers(p.event.t, p.event.t) for s in facts.of_rank(rank))
-        for link in facts.links
-        for p in link.heard
-        for rank, counts in enumerate(p.counts or ())
-    )
+def _given_up(facts: Facts) -> float:
+    """Return for how long all were held up at most before a rank was given up that was there.
+
+    That is in seconds, and within a silence before a front end was first told so.
+    """
+    longest = 0
+    for link in facts.links:
+        before: set[int] = set()
+        for publication in link.heard:
+            if publication.counts is None:
+                continue
+            t = publication.event.t
+            gone = {rank for rank, counts in enumerate(publication.counts) if counts is None}
+            if any(s.covers(t, t) for rank in gone - before for s in facts.of_rank(rank)):
+                longest = max(longest, facts.history.lateness(t - ms(NOTICED), t))
+            before = gone
+    return longest / 1e9
 
 
 def _operations(facts: Facts) -> Iterator[tuple[int, int]]:
