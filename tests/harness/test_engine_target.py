@@ -25,6 +25,8 @@ HELD = (
     "E3/one-of-two",
     "E4/stopped-worker",
     "E4/stopped-then-killed",
+    "H6/generated",
+    "H6/generated-deaths",
 )
 _OFTEN = ("SaysNothing", "ForgetsAtItsStop", "OneTooMany", "FailsAll", "AlwaysReady", "NeverAgain")
 """Breakages that are tried on every commit: of each invariant at least one."""

@@ -92,10 +92,4 @@ ENGINE: tuple[Mutant, ...] = (
         ("lost",),
         _PLANTED["engine_first_token_is_handed_on_though_it_is_the_last"],
     ),
-    Mutant(
-        "h6_five_deaths_in_a_life_are_too_many",
-        "H6/generated-deaths",
-        ("starved",),
-        _PLANTED["engine_deaths_are_counted_over_a_whole_life"],
-    ),
 )

@@ -190,7 +190,7 @@ class _Phases:
 
     def _fills(self, shape: EngineShape) -> list[AnyStep]:
         """A request that needs the whole cache: nobody else may hold a block."""
-        ask = Ask(family=1, blocks=shape.blocks - 1, own=shape.block_size - 2, max_tokens=3)
+        ask = Ask(family=1, blocks=shape.blocks - 1, own=shape.block_size - 3, max_tokens=3)
         return [*_burst([Client([ask])]), *_idle()]
 
     def _short(self, *, cancels: bool) -> Ask:

@@ -39,7 +39,7 @@ def test_a_program_of_one_replica_has_every_kind_of_request(seed: int) -> None:
     asks = [ask for client in _clients(made) for ask in client.asks]
     shape = made.engine
     assert shape is not None
-    sizes = [ask.blocks * shape.block_size + ask.own + ask.max_tokens - 1 for ask in asks]
+    sizes = [ask.blocks * shape.block_size + ask.own + ask.max_tokens for ask in asks]
     assert max(sizes) == shape.blocks * shape.block_size
     assert sum(size > 256 for size in sizes) > 15
     assert any(ask.max_tokens == 1 for ask in asks)
