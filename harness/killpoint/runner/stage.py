@@ -94,7 +94,7 @@ class Stage:
         self._with_torch: Zygote | None = None
         self._source = source
         try:
-            self.zygote = self._start(())
+            self.zygote = source.copy(self.root) if source else Zygote(spec, self.root)
         except BaseException:
             shutil.rmtree(self.root, ignore_errors=True)
             raise
@@ -302,13 +302,11 @@ class Stage:
         if self.zygote.loaded.torch or not installed("torch") or not _needs_torch(scenario):
             return self.zygote
         if self._with_torch is None:
-            self._with_torch = self._start(("torch",))
+            if self._source is not None:
+                self._with_torch = self._source.copy(self.root, ("torch",))
+            else:
+                self._with_torch = Zygote(self.spec, self.root, ("torch",), of=self.zygote)
         return self._with_torch
-
-    def _start(self, preloads: tuple[str, ...]) -> Zygote:
-        if self._source is not None:
-            return self._source.copy(self.root, preloads)
-        return Zygote(self.spec, self.root, preloads)
 
     def _run(
         self,

@@ -113,3 +113,13 @@ def test_a_copy_whose_modules_cannot_be_imported_is_refused(
     with pytest.raises(BadUsage, match="no_such_module"):
         source.copy(tmp_path / "a", ("no_such_module",))
     source.copy(tmp_path / "a").close()
+
+
+def test_a_zygote_counts_no_copy_of_it_among_the_processes_of_its_plays(tmp_path: Path) -> None:
+    first = Zygote("refengine", tmp_path / "a")
+    copy = Zygote("refengine", tmp_path / "b", of=first)
+    seen, known = first.descendants(), Path(f"/proc/{first.pid}/task/{first.pid}/children")
+    children = [int(pid) for pid in known.read_text().split()]
+    copy.close()
+    first.close()
+    assert (seen, children) == ([], [copy.pid])

@@ -55,6 +55,7 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.channel = Channel(ours)
         self._early: list[Exited] = []
+        self._copies: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
         try:
             if of is None:
@@ -62,6 +63,7 @@ class Zygote:
                 self.pid = self._process.pid
             else:
                 self.pid = of.fork(ForkZygote(str(root), list(preloads)), theirs.fileno())
+                of._copies.add(self.pid)
             self._pidfd = _pidfd(self.pid)
         except OSError as error:
             self.channel.close()
@@ -113,14 +115,15 @@ class Zygote:
         return early
 
     def descendants(self) -> list[int]:
-        """Return the pids of every process below the zygote."""
+        """Return the pids of every process below the zygote, but for its copies and theirs."""
         found: list[int] = []
         todo = [self.pid]
         while todo:
             pid = todo.pop()
             with contextlib.suppress(OSError):
                 for task in Path(f"/proc/{pid}/task").iterdir():
-                    kids = [int(kid) for kid in (task / "children").read_text().split()]
+                    pids = map(int, (task / "children").read_text().split())
+                    kids = [pid for pid in pids if pid not in self._copies]
                     found += kids
                     todo += kids
         return found
