@@ -82,7 +82,7 @@ def counted(ends: Counter[str] | dict[str, int]) -> str:
 def _left(after: Aftermath) -> str:
     left = after.left
     parts = [
-        f"{left.processes} processes" if left.processes else "",
+        f"{left.processes} process{'es' * (left.processes > 1)}" if left.processes else "",
         f"{left.shm_bytes / (1 << 20):.1f} MiB of shared memory" if left.shm_bytes else "",
         f"{left.files} files" if left.files else "",
     ]

@@ -118,7 +118,7 @@ class EngineDriver(Driver):
                 word=self._word,
                 tell=self._tell,
             )
-        self._log("burst", clients=len(step.clients))
+        self._log("asked-together", clients=len(step.clients))
         thread.begin(step)
         if begins:
             thread.start()

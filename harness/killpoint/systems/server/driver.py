@@ -633,8 +633,11 @@ class Driver:
             self.unreached.append(f"{step.root} was gone before it was looked at")
             self.log.write("not-reached", target=step.root)
             return
-        async for look in onlooker.looks(parts[step.root], step.times):
-            told: dict[str, object] = {"says": look.says, "unsure": look.unsure[:1]}
-            part = onlooker.part_of(look.blamed, parts)
-            told |= {"pid": look.blamed, "ms": round(look.seconds * 1000)}
-            self.log.write("inspected", part=part, **told)
+        try:
+            async for look in onlooker.looks(parts[step.root], step.times):
+                told: dict[str, object] = {"says": look.says, "unsure": look.unsure[:1]}
+                part = onlooker.part_of(look.blamed, parts)
+                told |= {"pid": look.blamed, "ms": round(look.seconds * 1000)}
+                self.log.write("inspected", part=part, **told)
+        except onlooker.NoAnswer as late:
+            raise Stalled(str(late)) from late

@@ -53,8 +53,16 @@ class Inspection(msgspec.Struct):
 _looks = msgspec.json.Decoder(Inspection)
 
 
+class NoAnswer(Exception):
+    """The command did not answer in time."""
+
+
 async def looks(pid: int, times: int) -> AsyncIterator[Inspection]:
-    """Yield so many looks at a process and all below it; fewer, if it ends meanwhile."""
+    """Yield so many looks at a process and all below it; fewer, if it ends meanwhile.
+
+    Raises:
+        NoAnswer: a look took too long.
+    """
     watch = ["--watch", "--every", str(_EACH)] if times > 1 else []
     command = [*_COMMAND, "inspect", str(pid), "--json", *watch]
     pipe = asyncio.subprocess.PIPE
@@ -62,8 +70,11 @@ async def looks(pid: int, times: int) -> AsyncIterator[Inspection]:
     assert process.stdout is not None
     try:
         for _ in range(times):
-            async with asyncio.timeout(_WITHIN):
-                line = await process.stdout.readline()
+            try:
+                async with asyncio.timeout(_WITHIN):
+                    line = await process.stdout.readline()
+            except TimeoutError as error:
+                raise NoAnswer(f"killpoint inspect took more than {_WITHIN:g} s") from error
             if not line:
                 return
             yield _looks.decode(line)
