@@ -63,7 +63,7 @@ ENGINE: tuple[Mutant, ...] = (
             Edit(  # as long as a large model takes: a small one's is lost in what machines owe
                 "engine/core/process.py",
                 "                self._link.send(Ready(*self._addresses, pids))\n",
-                '                __import__("time").sleep(3.0)\n'
+                '                __import__("time").sleep(5.0)\n'
                 "                self._link.send(Ready(*self._addresses, pids))\n",
             ),
         ),
