@@ -53,10 +53,13 @@ _TOKENS = (
     ),
     engine_case(
         "E2/tensor-parallel",
-        "two workers compute each token together; one of them is killed, and comes back",
+        "two workers compute each token together; one stands still while requests come, is killed,"
+        " and comes back",
         *[
             *start_with_load(rate=8.0, together=2, max_tokens=160),
             *keep_load(1.5, 2),
+            Fault("stop", "core-0/worker-1"),
+            *keep_load(0.4),
             *kill_and_recover("core-0/worker-1", 1.0),
             *STOP_AND_COMPARE,
         ],
