@@ -31,6 +31,7 @@ _DO = {
 _MODULE = re.compile(r" \[(\w+)\]$", re.MULTILINE)
 """Module of a function, in a line of a kernel's stack."""
 _ZMQ, _ZEROMQ = "ZMQbg/", "ZeroMQ"
+_IO_URING = ("iou-wrk-", "iou-sqp-")
 
 
 class ProcessFacts(msgspec.Struct):
@@ -105,6 +106,8 @@ class Builder:
         if (call.pid, call.tid) in self._cast.moved:
             node = make(bare, what="runs", fate=Fate.GOES, servant=_servant(call), runs=True)
             return self._turning(node, call)
+        if call.comm.startswith(_IO_URING):  # a thread of the kernel's: it waits for work alone
+            return make(bare, what="serves io_uring", fate=Fate.GOES, servant=True)
         if not call.name:
             doubt = "its system calls may not be read: that needs the right to trace it"
             return make(bare, what="sleeps", worst=Fate.UNSURE, doubt=doubt, waits=True)

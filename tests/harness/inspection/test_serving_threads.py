@@ -1,4 +1,4 @@
-"""Peers of ZeroMQ sockets, as its own threads poll them: asleep, or at work at the moment."""
+"""Threads that serve a process: ZeroMQ's, asleep or at work, and the kernel's for io_uring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scene import process
 from killpoint.inspection.calls import Call
 from killpoint.inspection.ends import Ends, FarEnd
 from killpoint.inspection.holders import File, Holders
-from killpoint.inspection.wait_graph import Node
+from killpoint.inspection.wait_graph import Fate, Node
 from killpoint.inspection.wait_nodes import Builder, ProcessFacts
 
 _WAITS = Call(10, 10, "S", "read", (5, 0, 0))
@@ -61,3 +61,10 @@ def test_who_was_at_work_at_both_looks_is_not_taken_to_have_no_peer(
 def test_without_a_peer_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = _waiter(tmp_path, monkeypatch, (), _AT_WORK, _ASLEEP)
     assert node.beside.startswith("no peer of its ZeroMQ sockets is connected")
+
+
+def test_a_thread_of_the_kernels_io_uring_rests(tmp_path: Path) -> None:
+    idle = Call(10, 12, "S", "426", comm="iou-wrk-10", wchan="io_wq_worker")
+    facts = ProcessFacts(tree(process(10)), {10: [idle]}, frozenset(), [], 1)
+    (node,) = Builder(facts, cast(Holders, _Files()), tmp_path).nodes([10])
+    assert (node.fate, node.waits, node.servant) == (Fate.GOES, False, True)
