@@ -1,9 +1,14 @@
-"""Scenarios that Hypothesis chooses, and shrinks when they are violated."""
+"""Scenarios that are drawn, and shrunk when they are violated.
+
+Where a play is brief, Hypothesis draws many and shrinks. Where its start takes seconds, a seed
+draws few and rich ones, and parts of them are left out, many at a time.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
@@ -16,6 +21,8 @@ from killpoint.search.case_run import CaseRun, Violated
 _SHRUNK_FOR = 15.0
 """Seconds for which a violated scenario is shrunk; ten times as long under ``--full``. No play is
 begun that would last longer, if it took as long as the last one that violated."""
+Candidates = Callable[[Scenario], Generator[Scenario, bool, object]]
+"""Yields smaller scenarios one by one, and is sent whether the one just offered still violates."""
 
 
 def programs_case(
@@ -42,7 +49,7 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
         Violated: the smallest violating scenario found has been recorded in the outcome.
     """
     case_run.keeps_latest = True
-    longest = _SHRUNK_FOR * (10 if case_run.full else 1)
+    longest = _shrunk_for(case_run)
     end = took = 0.0
     known = DirectoryBasedExampleDatabase(case_run.examples) if case_run.examples else None
 
@@ -83,3 +90,47 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
         if case_run.outcome.outcome == "violated":
             raise Violated(case_run.outcome.cause) from group
         raise group.exceptions[0] from group
+
+
+def drawn(case_run: CaseRun, scenario: Scenario, candidates: Candidates) -> None:
+    """Play a scenario that a seed drew, and smaller ones if it violates.
+
+    Raises:
+        Violated: the smallest violating scenario found has been recorded in the outcome.
+    """
+    began = time.monotonic()
+    try:
+        case_run.play(scenario)
+    except Violated as first:
+        took = time.monotonic() - began
+        smaller(case_run, candidates(scenario), _shrunk_for(case_run), took)
+        raise Violated(case_run.outcome.cause) from first
+
+
+def smaller(
+    case_run: CaseRun, offers: Generator[Scenario, bool, object], seconds: float, took: float = 0.0
+) -> None:
+    """Play smaller and smaller scenarios that violate, for so long.
+
+    Args:
+        took: seconds of the last play; none is begun that would end too late if it took as long.
+    """
+    until = time.monotonic() + seconds
+    with contextlib.suppress(StopIteration):
+        candidate = next(offers)
+        while (began := time.monotonic()) + took < until:
+            violates = _violates(case_run, candidate)
+            took = time.monotonic() - began
+            candidate = offers.send(violates)
+
+
+def _violates(case_run: CaseRun, scenario: Scenario) -> bool:
+    try:
+        case_run.play(scenario)
+    except Violated:
+        return True
+    return False
+
+
+def _shrunk_for(case_run: CaseRun) -> float:
+    return _SHRUNK_FOR * (10 if case_run.full else 1)

@@ -254,6 +254,8 @@ class TestHealthNeverLies:
         assert EngineTape().serves(1.0).looks(words).calm().judged("E4").violations
         tape = EngineTape().serves(1.0).later(2_000).looks(words).serves(1.0)
         assert tape.calm().judged("E4").violations == []
+        tape = EngineTape().serves(1.0).later(600).looks(words).serves(1.0)
+        assert tape.calm().judged("E4").violations
 
     def test_one_request_that_does_not_move_beside_others_is_no_progress_either(self) -> None:
         tape = EngineTape(data_parallel=2).serves(1.0).strikes("stop", "core-1")

@@ -6,16 +6,15 @@ many at a time.
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 
 import msgspec
 
 from killpoint.case import Case
 from killpoint.scenario import Scenario
-from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.case_run import CaseRun
+from killpoint.search.generated import drawn
 from killpoint.search.shrink.attempt import fewest
 from killpoint.systems.server.generator import program
 from killpoint.systems.server.program import Topology
@@ -23,37 +22,18 @@ from killpoint.systems.server.steps import Exchange, ServerDialogue
 
 _FULL = 25
 """Number of programs of a case under ``--full``."""
-_SHRUNK_FOR = 15.0
-"""Seconds for which a violated program is shrunk; ten times as long under ``--full``."""
 
 
 def _run(topology: Topology, case_run: CaseRun) -> None:
     case_run.keeps_latest = True
     for number in range(_FULL if case_run.full else 1):
         scenario = program(case_run.outcome.id, case_run.seed, number, topology)
-        try:
-            case_run.play(scenario)
-        except Violated as first:
-            smaller(case_run, scenario, _SHRUNK_FOR * (10 if case_run.full else 1))
-            raise Violated(case_run.outcome.cause) from first
+        drawn(case_run, scenario, candidates)
 
 
-def smaller(case_run: CaseRun, scenario: Scenario, seconds: float) -> None:
-    """Play smaller and smaller dialogues that violate, for so long."""
-    until = time.monotonic() + seconds
-    offers = fewest(_exchanges(scenario), partial(_with, scenario), keep=1)
-    with contextlib.suppress(StopIteration):
-        candidate = next(offers)
-        while time.monotonic() < until:
-            candidate = offers.send(_violates(case_run, candidate))
-
-
-def _violates(case_run: CaseRun, scenario: Scenario) -> bool:
-    try:
-        case_run.play(scenario)
-    except Violated:
-        return True
-    return False
+def candidates(scenario: Scenario) -> Generator[Scenario, bool, object]:
+    """Offer the program with fewer and fewer of its clients."""
+    return fewest(_exchanges(scenario), partial(_with, scenario), keep=1)
 
 
 def _exchanges(scenario: Scenario) -> list[Exchange]:

@@ -8,9 +8,10 @@ import pytest
 
 from killpoint.scenario import Burst, Fault, Scenario, WaitHealthy, dump, parse
 from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.generated import smaller
 from killpoint.search.play_evidence import Unsupported
 from killpoint.systems.engine.burst import Requests, prompt_of
-from killpoint.systems.engine.cases.generated import CASES, smaller
+from killpoint.systems.engine.cases.generated import CASES, candidates
 from killpoint.systems.engine.generator import Topology, program
 from killpoint.systems.engine.steps import Ask, Client
 from killpoint.targets.engine_protocol import EngineShape
@@ -97,7 +98,7 @@ class _Convicting:
 def test_clients_and_deaths_that_do_not_matter_are_left_out() -> None:
     made = program("H6/x", 3, 0, "two-replicas")
     run = _Convicting(_clients(made)[3:5], 2)
-    smaller(cast("CaseRun", run), made, 60.0)
+    smaller(cast("CaseRun", run), candidates(made), 60.0)
     assert run.least is not None
     assert _clients(run.least) == run.needed
     assert sum(isinstance(step, Fault) for step in run.least.steps) == 2
@@ -106,7 +107,7 @@ def test_clients_and_deaths_that_do_not_matter_are_left_out() -> None:
 
 def test_nothing_smaller_is_played_when_the_time_is_over() -> None:
     run = _Convicting([], 0)
-    smaller(cast("CaseRun", run), program("H6/x", 3, 0, "apart"), 0.0)
+    smaller(cast("CaseRun", run), candidates(program("H6/x", 3, 0, "apart")), 0.0)
     assert run.least is None
 
 

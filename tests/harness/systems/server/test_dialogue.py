@@ -8,7 +8,8 @@ import pytest
 
 from killpoint.scenario import Scenario, dump, parse
 from killpoint.search.case_run import CaseRun, Violated
-from killpoint.systems.server.generated import smaller
+from killpoint.search.generated import smaller
+from killpoint.systems.server.generated import candidates
 from killpoint.systems.server.generator import program
 from killpoint.systems.server.load.answer import Answer
 from killpoint.systems.server.load.dialogue import stop_strings
@@ -62,14 +63,14 @@ def test_clients_that_do_not_matter_are_left_out() -> None:
     made = program("H7/generated", 3, 0, "tensor-parallel")
     (dialogue,) = [step for step in made.steps if isinstance(step, ServerDialogue)]
     run = _Convicting([dialogue.exchanges[7], dialogue.exchanges[30]])
-    smaller(cast("CaseRun", run), made, 60.0)
+    smaller(cast("CaseRun", run), candidates(made), 60.0)
     assert run.least == run.needed
 
 
 def test_nothing_smaller_is_played_when_the_time_is_over() -> None:
     made = program("H7/generated", 3, 0, "tensor-parallel")
     run = _Convicting([])
-    smaller(cast("CaseRun", run), made, 0.0)
+    smaller(cast("CaseRun", run), candidates(made), 0.0)
     assert run.least == []
 
 

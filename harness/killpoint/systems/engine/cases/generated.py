@@ -6,16 +6,15 @@ and deaths, many at a time.
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 
 import msgspec
 
 from killpoint.case import Case
 from killpoint.scenario import AnyStep, Burst, Fault, Scenario
-from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.case_run import CaseRun
+from killpoint.search.generated import drawn
 from killpoint.search.play_evidence import Unsupported
 from killpoint.search.shrink.attempt import fewest
 from killpoint.systems.engine.cases.builders import NEEDS
@@ -23,8 +22,6 @@ from killpoint.systems.engine.generator import IN_TURN, Topology, program
 
 _FULL = 10
 """Number of programs of a case under ``--full``."""
-_SHRUNK_FOR = 15.0
-"""Seconds for which a violated program is shrunk; ten times as long under ``--full``."""
 _Part = tuple[int, int]
 """Place of a client: its step, and its place there; or of a death: its step, and 0."""
 
@@ -39,41 +36,17 @@ def _run(topologies: Sequence[Topology], case_run: CaseRun) -> None:
 def _play(case_run: CaseRun, number: int, topologies: Sequence[Topology]) -> None:
     """Play the program of this number, of the first topology that the target has."""
     scenario = program(case_run.outcome.id, case_run.seed, number, topologies[0])
-    began = time.monotonic()
     try:
-        case_run.play(scenario)
+        drawn(case_run, scenario, candidates)
     except Unsupported:
         if not topologies[1:]:
             raise
         _play(case_run, number, topologies[1:])
-    except Violated as first:
-        seconds = _SHRUNK_FOR * (10 if case_run.full else 1)
-        smaller(case_run, scenario, seconds, took=time.monotonic() - began)
-        raise Violated(case_run.outcome.cause) from first
 
 
-def smaller(case_run: CaseRun, scenario: Scenario, seconds: float, *, took: float = 0.0) -> None:
-    """Play smaller and smaller programs that violate, for so long.
-
-    No play is begun that would last longer, if it took as long as the last one; ``took``: how long
-    the scenario's own play did.
-    """
-    until = time.monotonic() + seconds
-    offers = fewest(_parts(scenario), partial(_with, scenario), keep=1)
-    with contextlib.suppress(StopIteration):
-        candidate = next(offers)
-        while (began := time.monotonic()) + took < until:
-            violates = _violates(case_run, candidate)
-            took = time.monotonic() - began
-            candidate = offers.send(violates)
-
-
-def _violates(case_run: CaseRun, scenario: Scenario) -> bool:
-    try:
-        case_run.play(scenario)
-    except Violated:
-        return True
-    return False
+def candidates(scenario: Scenario) -> Generator[Scenario, bool, object]:
+    """Offer the program with fewer and fewer of its clients and deaths."""
+    return fewest(_parts(scenario), partial(_with, scenario), keep=1)
 
 
 def _parts(scenario: Scenario) -> list[_Part]:

@@ -212,8 +212,8 @@ def not_back(history: History, of: Life, strike: Strike) -> list[Violation]:
     usual = max(before) if len(before) > 1 else of.start_took
     due = _BACK_WITHIN + 2 * usual + slack(history, strike.t, whole.t)
     if took < due:
-        started = f"the engine's start had taken {of.start_took / 1e9:.1f} s"
-        raise Inconclusive(f"{cause}, on a machine where {started}")
+        what = "a return of it" if len(before) > 1 else "the engine's start"
+        raise Inconclusive(f"{cause}, on a machine where {what} had taken {usual / 1e9:.1f} s")
     if before:
         cause += f", after {counted(len(before), 'deaths')} from which it had come back"
     return [Violation("starved", cause, some(history, of, whole, around=strike.t))]
