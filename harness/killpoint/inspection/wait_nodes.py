@@ -101,9 +101,8 @@ class Builder:
         if call.state == "D" and (call.pid, call.tid) not in self._cast.moved:
             what = f"is in uninterruptible sleep in the kernel{_where(call, self._proc)}"
             return make(bare, what=what, fate=Fate.VAIN, waits=True)
-        if call.state == "R" or call.name == "running":
-            return make(bare, what="runs", fate=Fate.GOES, servant=_servant(call), runs=True)
-        if (call.pid, call.tid) in self._cast.moved:
+        busy = call.state == "R" or call.name == "running"
+        if busy or (call.pid, call.tid) in self._cast.moved:
             node = make(bare, what="runs", fate=Fate.GOES, servant=_servant(call), runs=True)
             return self._turning(node, call)
         if call.comm.startswith(_IO_URING):  # a thread of the kernel's: it waits for work alone
@@ -132,7 +131,7 @@ class Builder:
 
     def _turning(self, node: Node, call: Call) -> Node:
         """Add the parties of its short waits to a thread that goes on again and again."""
-        files = None if node.servant else call.files(self._proc)
+        files = None if node.servant else self._polled(call)
         if not files:
             return node
         found = self._for_files(node, call, files)
@@ -262,10 +261,10 @@ class Builder:
         return found or [FarEnd(_ZEROMQ, doubt="no peer of its ZeroMQ sockets is connected, and"
                              " whether one will come cannot be seen")]  # fmt: skip
 
-    def _polled(self, servant: Call) -> list[tuple[int, bool]]:
-        """Return what a thread of ZeroMQ polls, or polled at the earlier look if it works now."""
-        files = servant.files(self._proc)
-        if not files and (before := self._cast.earlier.get((servant.pid, servant.tid))):
+    def _polled(self, call: Call) -> list[tuple[int, bool]]:
+        """Return what a thread polls, or polled at the earlier look if it works now."""
+        files = call.files(self._proc)
+        if not files and (before := self._cast.earlier.get((call.pid, call.tid))):
             files = before.files(self._proc)
         return files or []
 

@@ -1,4 +1,4 @@
-"""Threads that serve a process: ZeroMQ's, asleep or at work, and the kernel's for io_uring."""
+"""Threads that are at work as they are looked at, ZeroMQ's among them, and the kernel's own."""
 
 from __future__ import annotations
 
@@ -68,3 +68,15 @@ def test_a_thread_of_the_kernels_io_uring_rests(tmp_path: Path) -> None:
     facts = ProcessFacts(tree(process(10)), {10: [idle]}, frozenset(), [], 1)
     (node,) = Builder(facts, cast(Holders, _Files()), tmp_path).nodes([10])
     assert (node.fate, node.waits, node.servant) == (Fate.GOES, False, True)
+
+
+def test_who_is_at_work_has_to_do_with_whom_it_polled_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ends, "end", lambda *_args, **_more: FarEnd("socket", (20,)))
+    known = tree(process(10), process(20, 10))
+    now, before = Call(10, 10, "R", "running"), Call(10, 10, "S", "read", (7, 0, 0))
+    for earlier, parties in (({(10, 10): before}, [20]), ({}, [])):
+        facts = ProcessFacts(known, {10: [now]}, frozenset(), [], 1, earlier)
+        (node,) = Builder(facts, cast(Holders, _Files()), tmp_path).nodes([10])
+        assert (node.fate, [party.pid for party in node.parties]) == (Fate.GOES, parties)
