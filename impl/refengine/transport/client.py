@@ -69,6 +69,7 @@ class Client(IoThread):
         self._keepalive: TcpKeepalive | None = None
         self._attempt: _Attempt | None = None
         self._broken_at: float | None = None
+        self._unheard: list[Any] = []  # sockets whose far end may not have heard the goodbye
         self._patience = patience or 0.0
         self._welcome_by = None if patience is None else clock() + patience
         undo = ReleaseStack()
@@ -107,10 +108,26 @@ class Client(IoThread):
         if not (self._ended or self._session.handed_over or self._is_overdue()):
             return False
         goodbye = self._goodbye(self._session.posted)
-        self._put(goodbye)
+        if self._put(goodbye) and not self._ended:
+            self._unheard.append(self._current)
         if self._unsays and self._attempt is not None:
             self._attempt.socket.send(goodbye, zmq.NOBLOCK)  # its hello may have got there
+            self._unheard.append(self._attempt.socket)
         return True
+
+    def _is_unheard(self) -> bool:
+        for socket in self._sockets():
+            for head, _ in islice(_heard(socket), A_TURN):
+                if head[0] == protocol.HEARD and socket in self._unheard:
+                    self._unheard.remove(socket)
+                elif head[0] in (protocol.BYE, protocol.UNSAID):
+                    self._put(bytes([protocol.HEARD]))
+        if self._keepalive is not None and self._keepalive.hung_up():
+            self._keepalive.close()
+            self._keepalive = None
+        if self._keepalive is None and self._current in self._unheard:
+            self._unheard.remove(self._current)
+        return bool(self._unheard)
 
     # -- connections ------------------------------------------------------------------------
 
@@ -222,11 +239,14 @@ class Client(IoThread):
             session.confirm(protocol.number_of(head))
         elif kind == protocol.BYE:
             lost = protocol.number_of(head) - session.received
+            self._put(bytes([protocol.HEARD]))
             self._end(Gone("closed", lost=lost, pid=self._server_pid))
         elif kind == protocol.DROPPED:
             self._end(Gone("silent", self._peer_timeout, pid=self._server_pid))
-        elif kind == protocol.UNSAID and not self._start_over():
-            self._end(Gone("closed", pid=self._server_pid))
+        elif kind == protocol.UNSAID:
+            self._put(bytes([protocol.HEARD]))
+            if not self._start_over():
+                self._end(Gone("closed", pid=self._server_pid))
 
     # -- what goes out ----------------------------------------------------------------------
 
@@ -256,15 +276,9 @@ class Client(IoThread):
     def _keepalives(self) -> list[TcpKeepalive]:
         return [] if self._keepalive is None else [self._keepalive]
 
-    def _tear_down(self, linger_ms: int) -> None:
-        heard = self._keepalive is not None and not self._keepalive.hung_up()
-        if self._keepalive is not None:
-            self._keepalive.close()
-            self._keepalive = None
-        for socket in self._sockets():
-            # Without a party at the other side, frames that are left would wait out the linger.
-            says = self._unsays or (heard and socket is self._current)
-            socket.close(linger=linger_ms if says else 0)
+    def _tear_down(self) -> None:
+        self._unplug()
+        self._abandon_attempt()
         self._context.term()
 
 

@@ -24,7 +24,7 @@ and Q7 want that reported within 2 s."""
 A_TURN = 256
 """Most messages that are taken in before others get their turn: a flood must not stop messages that
 go out, nor a close."""
-_FLUSH_MOST, _FLUSH_LEAST = 0.5, 0.1  # seconds for a goodbye to leave; done at once as a rule
+_FLUSH_MOST, _FLUSH_LEAST = 0.5, 0.1  # seconds for a goodbye to be heard; done at once as a rule
 _log = logging.getLogger(__name__)
 
 
@@ -57,7 +57,7 @@ class IoThread(ABC):
         self._close_by = self._clock() + seconds
         self._nudge()
         if self._thread.ident is None:
-            self._tear_down(0)  # it was never started
+            self._tear_down()  # it was never started
         elif self._thread.is_alive():
             self._thread.join()
         self._wake = -1
@@ -85,13 +85,26 @@ class IoThread(ABC):
     def _run(self) -> None:
         try:
             while not self._turn():
-                self._sleep()
+                if not self._has_posts():
+                    self._sleep(min(self._tick, self._seconds_left()))
+            self._await_heard()
         except Exception:
             _log.exception("%s failed; its far ends will notice", type(self).__name__)
         finally:
-            self._tear_down(int(self._flush_seconds() * 1000))
+            self._tear_down()
 
-    def _sleep(self) -> None:
+    def _await_heard(self) -> None:
+        """Wait until the goodbye was heard, and take in what still comes.
+
+        A socket that lingers in its place can abort the process: libzmq stops to read from it,
+        and once its far end hangs up, the next heartbeat meets an error that nobody has taken
+        (zeromq/libzmq#4364).
+        """
+        until = self._clock() + max(_FLUSH_LEAST, min(_FLUSH_MOST, self._seconds_left()))
+        while self._is_unheard() and (left := until - self._clock()) > 0:
+            self._sleep(left)
+
+    def _sleep(self, seconds: float) -> None:
         sockets = self._sockets()
         if any(socket.EVENTS & zmq.POLLIN for socket in sockets):
             return  # its descriptor only shows changes
@@ -101,9 +114,7 @@ class IoThread(ABC):
             poller.register(socket.FD, select.POLLIN)
         for keepalive in self._keepalives():
             poller.register(keepalive.fileno(), keepalive.EVENTS)
-        if self._has_posts():
-            return
-        poller.poll(min(self._tick, self._seconds_left()) * 1000)
+        poller.poll(seconds * 1000)
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
 
@@ -122,12 +133,13 @@ class IoThread(ABC):
     def _goodbye(self, posted: int) -> bytes:
         return bytes([protocol.UNSAID]) if self._unsays else protocol.numbered(protocol.BYE, posted)
 
-    def _flush_seconds(self) -> float:
-        return max(_FLUSH_LEAST, min(_FLUSH_MOST, self._seconds_left()))
-
     @abstractmethod
     def _turn(self) -> bool:
-        """Do all work that is due; return whether this end has ended."""
+        """Do all work that is due; return whether this end has ended, and has said goodbye."""
+
+    @abstractmethod
+    def _is_unheard(self) -> bool:
+        """Read what has come; return whether a far end may not have heard the goodbye."""
 
     @abstractmethod
     def _sockets(self) -> list[Any]: ...
@@ -136,7 +148,7 @@ class IoThread(ABC):
     def _keepalives(self) -> list[TcpKeepalive]: ...
 
     @abstractmethod
-    def _tear_down(self, linger_ms: int) -> None: ...
+    def _tear_down(self) -> None: ...
 
     def _abandon(self) -> None:
         for keepalive in self._keepalives():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..base.security import PIECE_BYTES
 
-HELLO, WELCOME, REFUSED, DATA, RECEIVED, BYE, DROPPED, UNSAID = range(1, 9)
+HELLO, WELCOME, REFUSED, DATA, RECEIVED, BYE, DROPPED, UNSAID, HEARD = range(1, 10)
 TOKEN_BYTES = 16
 
 _MAGIC = b"RFL1"

@@ -36,6 +36,8 @@ class _Peer:
     broken_at: float | None = None
     forgotten_at: float | None = None
     gone: Gone | None = None
+    unheard: bool = False
+    """Whether it was told goodbye and has not answered."""
 
     def unplug(self) -> None:
         if self.keepalive is not None:
@@ -123,8 +125,23 @@ class Server(IoThread):
         if waiting and not self._is_overdue():
             return False
         for peer in self._peers.values():
-            self._put(peer, self._goodbye(peer.session.posted))
+            peer.unheard = self._put(peer, self._goodbye(peer.session.posted))
         return True
+
+    def _is_unheard(self) -> bool:
+        for sender, *frames in islice(iter(lambda: frames_of(self._socket), None), A_TURN):
+            peer = self._at(sender.bytes)
+            if peer is None or not frames or len(frames[0]) == 0:
+                continue
+            kind = frames[0].bytes[0]
+            if kind == protocol.HEARD:
+                peer.unheard = False
+            elif kind in (protocol.BYE, protocol.UNSAID):
+                self._put(peer, bytes([protocol.HEARD]))
+        for peer in self._peers.values():
+            if peer.keepalive is not None and peer.keepalive.hung_up():
+                peer.unplug()
+        return any(p.unheard and p.keepalive is not None for p in self._peers.values())
 
     # -- what comes in ----------------------------------------------------------------------
 
@@ -135,9 +152,12 @@ class Server(IoThread):
         if head[0] == protocol.HELLO:
             self._greet(identity, head, frames[0])
             return
-        peer = next((f for f in self._peers.values() if f.identity == identity), None)
+        peer = self._at(identity)
         if peer is not None:
             self._listen(peer, head, frames[1:])
+
+    def _at(self, identity: bytes) -> _Peer | None:
+        return next((f for f in self._peers.values() if f.identity == identity), None)
 
     def _greet(
         self, identity: bytes, head: bytes, frame: "zmq.Frame", *, patient: bool = True
@@ -200,9 +220,12 @@ class Server(IoThread):
             session.confirm(protocol.number_of(head))
         elif kind == protocol.BYE:
             lost = protocol.number_of(head) - session.received
+            self._put(peer, bytes([protocol.HEARD]))
             self._lose(peer, Gone("closed", lost=lost, pid=peer.pid))
-        elif kind == protocol.UNSAID and not self._forget(peer):
-            self._lose(peer, Gone("closed", pid=peer.pid))
+        elif kind == protocol.UNSAID:
+            self._put(peer, bytes([protocol.HEARD]))
+            if not self._forget(peer):
+                self._lose(peer, Gone("closed", pid=peer.pid))
 
     # -- signs of life ----------------------------------------------------------------------
 
@@ -270,8 +293,8 @@ class Server(IoThread):
     def _keepalives(self) -> list[TcpKeepalive]:
         return [peer.keepalive for peer in self._peers.values() if peer.keepalive is not None]
 
-    def _tear_down(self, linger_ms: int) -> None:
+    def _tear_down(self) -> None:
         for peer in self._peers.values():
             peer.unplug()
-        self._socket.close(linger=linger_ms)
+        self._socket.close(linger=0)
         self._context.term()

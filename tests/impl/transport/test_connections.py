@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 import zmq
 
 from refengine.base.security import Keys, SocketFactory
-from refengine.transport import Client, Gone, Server
+from refengine.transport import Client, Gone, Server, io_thread
 
 from ..relay import Relay
 
@@ -71,8 +72,15 @@ class Ear:
 class Net:
     """A hub and spokes, each through a relay of its own."""
 
-    def __init__(self, undo: ExitStack, ranks: int = 1, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        undo: ExitStack,
+        ranks: int = 1,
+        host: str = "127.0.0.1",
+        peer_timeout: float = SILENCE,
+    ) -> None:
         self.undo, self.keys, self.ear = undo, Keys.fresh(), Ear()
+        self.peer_timeout = peer_timeout
         self.server = Server(
             host,
             0,
@@ -80,7 +88,7 @@ class Net:
             self.keys,
             self.ear,
             sockets=SocketFactory(),
-            peer_timeout=SILENCE,
+            peer_timeout=peer_timeout,
         )
         undo.callback(self.server.close, 0.0)
         self.relays: dict[int, Relay] = {}
@@ -104,7 +112,7 @@ class Net:
             keys or self.keys,
             ear,
             sockets=SocketFactory(),
-            peer_timeout=SILENCE,
+            peer_timeout=self.peer_timeout,
             patience=patience,
         )
         self.undo.callback(client.close, 0.0)
@@ -240,6 +248,54 @@ def test_a_close_ends_in_time_though_nobody_reads(undo: ExitStack, ways: str):
         began = time.monotonic()
         end.close(0.5)
         assert time.monotonic() - began < 1.0
+
+
+def _close_amid_traffic(closes: str) -> None:
+    """Break the connection of an end that says goodbye, and cannot get it out."""
+    for _ in range(8):
+        with ExitStack() as undo:
+            net = Net(undo, peer_timeout=0.4)
+            if closes == "hub":
+                net.relays[1].cut("out")
+                net.server.post(1, bytes(8 << 20))
+                end, send = net.server, partial(net.clients[1].post, 0, b"more")
+            else:
+                net.relays[1].cut("in")
+                net.clients[1].post(0, bytes(8 << 20))
+                end, send = net.clients[1], partial(net.server.post, 1, b"more")
+            closing = threading.Thread(target=end.close, args=(0.0,))
+            closing.start()
+            before = net.relays[1].forwarded
+            while closing.is_alive():
+                send()
+                if net.relays[1].forwarded > before + 1000:
+                    net.relays[1].reset()
+                closing.join(0.001)
+
+
+@pytest.mark.parametrize("closes", ["hub", "spoke"])
+def test_a_break_during_a_goodbye_aborts_nobody(closes: str):
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            _close_amid_traffic(closes)
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0, "libzmq aborts where a heartbeat meets a broken connection"
+
+
+@pytest.mark.parametrize("closes", ["hub", "spoke"])
+def test_a_close_ends_once_the_far_end_has_heard_of_it(
+    undo: ExitStack, closes: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(io_thread, "_FLUSH_MOST", 60.0)
+    net = Net(undo)
+    end = net.server if closes == "hub" else net.clients[1]
+    began = time.monotonic()
+    end.close(60.0)
+    assert time.monotonic() - began < 30.0
 
 
 def test_a_hub_that_is_killed_is_told_within_two_seconds(undo: ExitStack):
