@@ -79,7 +79,8 @@ class ServerPhase(Step, tag="server-phase"):
     """The load goes on until every client is in this phase of its request.
 
     ``prefill``: asked, and no client has a token yet; ``decode``: every client that streams is in
-    the middle of its answer; ``utility``: that, and a utility call is under way
+    the middle of its answer, or one is if the server answers one request after another;
+    ``utility``: that, and a utility call is under way
     (:attr:`.program.ServerProgram.utility`).
     """
 

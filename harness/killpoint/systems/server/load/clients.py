@@ -154,6 +154,9 @@ class Load:
     """Bytes of each client's undisturbed answer."""
     marked: bool | None = None
     """True if undisturbed streams ended with ``[DONE]``, False if none did; None: not known."""
+    together: int = 0
+    """Most streams that were in the middle of their answers at once, undisturbed: 1 where a server
+    answers one request after another."""
     stopping: bool = False
     last: int = field(default_factory=time.monotonic_ns)
     """Time when the last piece of any stream came, or the load began, ns."""
@@ -199,9 +202,18 @@ class Load:
         return len(closed) == len(self.asked) and not any(each.pieces for each in closed)
 
     def in_decode(self) -> bool:
-        """Return whether every stream is in the middle of its answer."""
+        """Return whether every stream is in the middle of its answer.
+
+        One stream is enough where the server answers one request after another.
+        """
         streams = [each for each in self.open.values() if each.stream and not each.by]
-        return len(streams) >= len(self.asked) // 2 and all(each.pieces > 1 for each in streams)
+        amid = self._amid()
+        if self.together == 1:
+            return amid == 1
+        return len(streams) >= len(self.asked) // 2 and amid == len(streams)
+
+    def _amid(self) -> int:
+        return sum(each.stream and not each.by and each.pieces > 1 for each in self.open.values())
 
     def silent_for(self) -> float:
         """Return the seconds since any client got a piece of its answer."""
@@ -250,6 +262,8 @@ class Load:
                 self.chars += len(completion.text) - mine.chars
             mine.pieces, mine.chars = completion.pieces, len(completion.text)
             self.heard += more
+            if phase == "control":
+                self.together = max(self.together, self._amid())
 
         data = request("POST", COMPLETIONS, self.address.host, asked.body(self.address.model))
         end, why = "hang", f"no end within {deadline:g} s"
