@@ -23,6 +23,8 @@ _TELLING = ("explain", "list")
 """Commands that only tell something are asked in this process: an interpreter costs more."""
 _ON_EVERY_COMMIT = 120.0
 """Seconds for a page: one that says nothing of a command that takes long is told so early."""
+_TOUR = "tour.md"
+"""A page of a minute, which ``test_fresh_clone`` follows under ``--full``."""
 _SHELL = re.compile(r"[|<>;&$`]")
 
 
@@ -34,6 +36,8 @@ every_page = pytest.mark.parametrize("page", _named(PAGES))
 
 
 def _to_run(page: Path, full: bool) -> list[Command]:
+    if page.name == _TOUR and not full:
+        return []
     return [each for each in commands(page) if not each.not_run and (full or not each.full)]
 
 

@@ -45,7 +45,17 @@ def test_a_strangers_group_is_judged_fairly() -> None:
     assert (words["R3"], words["Q6"]) == ("unsupported", "unsupported")
 
 
-@pytest.mark.parametrize("name", broken_groups.CAUGHT)
+_OFTEN = ("LosesOne", "KeepsTheDeathToItself", "ReadsTheWall")
+"""Breakages that are looked for in each run of the tests."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in _OFTEN else pytest.param(name, marks=pytest.mark.full)
+        for name in broken_groups.CAUGHT
+    ],
+)
 def test_a_breakage_is_caught_by_its_case(name: str) -> None:
     case, kinds = broken_groups.CAUGHT[name]
     judgement = judge(f"broken_groups:{name}", [case], jobs=1, confirms=False)

@@ -137,6 +137,7 @@ def test_a_script_shows_the_bug_where_it_is_and_nowhere_else(
         assert fixed.status == HELD, fixed.told
 
 
+@pytest.mark.full
 def test_the_test_fails_where_the_bug_is_and_nowhere_else(
     alone: dict[str, str], tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def planted(tmp_path: Path) -> str:
     return f"vllm@{tree}"
 
 
+@pytest.mark.full
 def test_a_planted_bug_that_no_entry_explains_is_new(planted: str, tmp_path: Path) -> None:
     with Stage(resolve(planted)) as stage:
         case_run = CaseRun(CASE, stage, seed=0, full=False, folder=tmp_path, target=planted)

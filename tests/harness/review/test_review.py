@@ -31,6 +31,7 @@ def _comment(tmp_path: Path) -> str:
     return next((tmp_path / "runs").glob("*/comment.md")).read_text()
 
 
+@pytest.mark.full
 def test_what_the_working_files_break_is_new_and_the_tree_is_left_alone(
     repository: Repository, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -21,16 +21,16 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
 REPLICAS = EXAMPLE.with_name("plain_replicas.toml")
 LIES = (
     ("truncates", "E5/worker-killed-in-decode", "lost"),
-    ("ends-with-0", "E7/worker-killed-in-decode", "no-error"),
     ("mute", "E1/worker-killed-in-decode", "no-error"),
-    ("other-tokens", "E2/undisturbed", "wrong-data"),
-    ("litters", "L1/undisturbed", "leak"),
     ("keeps-places", "E9/clients-hang-up", "leak"),
-    ("remembers", "E10/refused-and-aborted", "wrong-data"),
-    ("other-tokens", "H7/generated", "wrong-data"),
     ("decodes", "S3/strangers", "exposure"),
 )
 LONG_LIES = (
+    ("ends-with-0", "E7/worker-killed-in-decode", "no-error"),
+    ("other-tokens", "E2/undisturbed", "wrong-data"),
+    ("litters", "L1/undisturbed", "leak"),
+    ("remembers", "E10/refused-and-aborted", "wrong-data"),
+    ("other-tokens", "H7/generated", "wrong-data"),
     ("hangs-at-sigterm", "E6/sigterm-in-decode", "hang"),
     ("listens-wide", "S1/strangers", "exposure"),
     ("open-to-all", "S2/strangers", "exposure"),
@@ -81,6 +81,7 @@ def test_a_lie_is_convicted_by_its_case(lie: str, id: str, kind: str, tmp_path: 
     _convicted(tmp_path, lie, id, kind)
 
 
+@pytest.mark.full
 def test_a_worker_is_killed_in_the_midst_of_a_utility_call(honest: Stage) -> None:
     worker = next(seat for seat in SEATS if seat.word == "worker")
     play = honest.play(cell(worker, "kill", "utility").scenario("E1"))
@@ -117,8 +118,8 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield stage
 
 
-_ONCE = {"E2/undisturbed", "E5/worker-killed-in-decode"}
-"""What an honest server holds in each run of the tests; of the other lies under ``--full``."""
+_ONCE = {"E5/worker-killed-in-decode"}
+"""What an honest server holds in each run of the tests; everything under ``--full``."""
 
 
 @pytest.mark.parametrize(
