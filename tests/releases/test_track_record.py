@@ -100,7 +100,9 @@ RECORD = [
     *_explored("Q13/two-receivers-every-schedule", "violated", "duplicate", "came twice"),
     _long("R7/undecodable-message", "0.26.0", "violated", "duplicate", "never marked read"),
     _long("R7/undecodable-message", "0.27.0", "held", None, ""),
-    _long("R6/held-array-after-lap", "0.31.0", "violated", "wrong-data", "wrote to its memory again"),
+    _long(
+        "R6/held-array-after-lap", "0.31.0", "violated", "wrong-data", "wrote to its memory again"
+    ),
     _long("R6/held-array-after-lap", "0.32.0", "held", None, ""),
     ("Q6/writer-dies-after-overflow-marker", "0.33.0", "violated", "hang", "dead by signal 9"),
     _long("Q6/writer-killed-after-large-send", "0.33.0", "violated", "hang", "had returned"),
