@@ -26,9 +26,14 @@ _FULL = 25
 
 def _run(topology: Topology, case_run: CaseRun) -> None:
     case_run.keeps_latest = True
-    for number in range(_FULL if case_run.full else 1):
+    for number in range(programs(full=case_run.full)):
         scenario = program(case_run.outcome.id, case_run.seed, number, topology)
         drawn(case_run, scenario, candidates)
+
+
+def programs(*, full: bool) -> int:
+    """Return the number of programs that each case plays."""
+    return _FULL if full else 1
 
 
 def candidates(scenario: Scenario) -> Generator[Scenario, bool, object]:
@@ -57,15 +62,18 @@ def _case(name: str, summary: str, topology: Topology) -> Case:
     return Case(f"H7/{name}", summary, run, frozenset({"server"}))
 
 
-GENERATED: tuple[Case, ...] = (
-    _case(
+_DRAWN: tuple[tuple[str, str, Topology], ...] = (
+    (
         "generated",
         "a generated dialogue: dozens of clients ask, err, dawdle and leave at once",
         "tensor-parallel",
     ),
-    _case(
+    (
         "generated-front-ends",
         "a generated dialogue with a server of two front ends",
         "front-ends",
     ),
 )
+TOPOLOGIES: dict[str, Topology] = {f"H7/{name}": topology for name, _, topology in _DRAWN}
+"""Topology of each case, by its id."""
+GENERATED: tuple[Case, ...] = tuple(_case(*each) for each in _DRAWN)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from killpoint.case import Case
 from killpoint.progress.text import span
 from killpoint.scenario import AnyStep
+from killpoint.systems.server import generated
 from killpoint.systems.server.cases import IN_FULL
 from killpoint.systems.server.plays.grid import FULL_PLAYS
 from killpoint.systems.server.plays.named import PLAYS, NamedPlay
@@ -28,6 +29,8 @@ from killpoint.systems.server.target import build
 
 _FORKED = 3.0
 """Seconds that a start from a zygote takes."""
+_DIALOGUE = 12.0
+"""Seconds that a generated dialogue takes."""
 _AROUND = 2.0
 """Seconds of a play before its first step and after its last one."""
 _USUALLY: tuple[tuple[type[AnyStep], float], ...] = (
@@ -50,15 +53,25 @@ def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
     asked = {case.play for case in cases}
     plays = [each for each in (*PLAYS, *FULL_PLAYS) if each.name in asked and _can(program, each)]
     often = {each.name: IN_FULL if full and each.races else each.often for each in plays}
-    if not plays:
+    drawn = [case for case in cases if _can_draw(program, case)]
+    if not (plays or drawn):
         return ""
+    dialogues = len(drawn) * generated.programs(full=full)
     seconds = sum(often[each.name] * _seconds(program, each) for each in plays)
-    mine = [case for case in cases if case.play in often]
+    seconds += dialogues * (_AROUND + _step_seconds(program, ServerStart()) + _DIALOGUE)
+    mine = [*drawn, *(case for case in cases if case.play in often)]
+    count = _counted(sum(often.values()) + dialogues, "play")
     return (
-        f"{program.name}: {_counted(sum(often.values()), 'play')}, one after another, for"
+        f"{program.name}: {count}, one after another, for"
         f" {_counted(len(mine), 'case')}: about {span(seconds)} on a quiet machine of two cores;"
         " what is violated is played again before it is told"
     )
+
+
+def _can_draw(program: ServerProgram, case: Case) -> bool:
+    """Return whether a case is of generated dialogues that the program can have."""
+    topology = generated.TOPOLOGIES.get(case.id)
+    return topology is not None and program.plays_in(topology)
 
 
 def _can(program: ServerProgram, play: NamedPlay) -> bool:
