@@ -16,8 +16,8 @@ from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, dump, parse
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.cases import FULL_CASES, IN_FULL
-from killpoint.systems.server.player import ServerPlayer
 from killpoint.systems.server.generated import programs
+from killpoint.systems.server.player import ServerPlayer
 from killpoint.systems.server.plays.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
 from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
 from killpoint.systems.server.plays.plan import told
