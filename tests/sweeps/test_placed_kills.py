@@ -10,7 +10,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_lines
 from killpoint.systems.queue.cases.deaths import PLACES, around_death, may_miss
 
-_EACH = 100
+_EACH = 40
 _CHUNKS = [0, *(pytest.param(chunk, marks=pytest.mark.full) for chunk in range(1, 5))]
 """Beside the cases' own sweeps of these operations one chunk tells little more, five a little."""
 

@@ -95,7 +95,7 @@ def test_two_tasks_on_plain_memory(program: Program, bound: int) -> None:
     _same(program, "sequential", bound, by_turns=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(_programs(3, 3), st.integers(0, 2))
 def test_three_tasks_on_plain_memory(program: Program, bound: int) -> None:
     _same(program, "sequential", bound, by_turns=False)
