@@ -270,7 +270,7 @@ def condition():
     """Of one process, beside a thread that goes on for ever."""
 
     def beat():
-        while not FOREVER.wait(0.2):
+        while not FOREVER.wait(2.0):
             pass
 
     threading.Thread(target=beat, name="beat", daemon=True).start()
