@@ -1,8 +1,12 @@
 """Errors of a pool of workers, as types that carry the facts."""
 
 import signal as signals
+from collections.abc import Callable
 
 from ..errors import DeadlinePassed, PeerDied, RefengineError
+
+Failure = Callable[[str], RefengineError]
+"""Function that makes a fresh error for the operation that the failure ends."""
 
 
 class WorkerDied(PeerDied):
