@@ -333,8 +333,8 @@ class _WorkerProcess:
         if node is None or node.head:
             queue = MessageQueue(1, max_chunk_bytes=sizes[0], max_chunks=sizes[1])
         else:
-            away = {"connect_ip": node.address, "peer_timeout": node.peer_timeout}
-            queue = MessageQueue(1, 0, None, *sizes, **away)
+            address, timeout = node.address, node.peer_timeout
+            queue = MessageQueue(1, 0, None, *sizes, connect_ip=address, peer_timeout=timeout)
         self._shutdown_request.on_request(queue.shutdown)
         return queue
 

@@ -36,8 +36,10 @@ _LINES = {
 _ENDS_ALL: dict[str, tuple[Kind, ...]] = {"E3": ("lost", "starved")}
 """Kinds of violation that a disclaimer of an invariant covers: a server that documents that a dead
 part ends all requests is judged by how it ends them all the same."""
-_NODES = ["--tensor-parallel", "2", "--nnodes", "2"]
-_NODES += ["--master-address", "{head}", "--master-port", "29501"]
+_NODES = [
+    *("--tensor-parallel", "2", "--nnodes", "2"),
+    *("--master-address", "{head}", "--master-port", "29501"),
+]
 _NODE_SECRET = {"REFENGINE_NODE_SECRET": "a secret of two nodes in a play"}
 _LONG_ANSWERS = (54, 50, 49, 2, 12, 36, 33, 37, 7, 35, 55, 42)
 """Numbers N of ``request N of the ring``: to these the reference's model has more than four hundred

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
 from refengine.base.security import Keys
+from refengine.executor.nodes.settings import SumLink
 from refengine.executor.tensors import node_sum
 from refengine.executor.tensors.node_sum import NodeSum
-from refengine.executor.nodes.settings import SumLink
+
+torch = pytest.importorskip("torch")
 
 
 def link(**given):
@@ -58,9 +58,7 @@ def test_sums_come_in_order_large_strided_and_empty_ones_too(ends):
 
 def test_parts_of_different_sizes_are_an_error_at_both(ends):
     with ThreadPoolExecutor(2) as threads:
-        futures = [
-            threads.submit(end.reduce, torch.ones(n)) for n, end in enumerate(ends, start=1)
-        ]
+        futures = [threads.submit(end.reduce, torch.ones(n)) for n, end in enumerate(ends, start=1)]
         for future in futures:
             with pytest.raises(RuntimeError, match=r"sums \d bytes where this one sums \d"):
                 future.result(10)
@@ -81,7 +79,7 @@ def test_a_sum_fails_if_the_other_end_never_comes(monkeypatch):
         alone.reduce(torch.ones(1))
     alone.close()
     alone = NodeSum(link(patience=0.1, listens=False))
-    with pytest.raises(RuntimeError, match="was not heard of for 0.1 s"):
+    with pytest.raises(RuntimeError, match=r"has not come|was not heard of"):
         alone.reduce(torch.ones(1))
     alone.close()
 

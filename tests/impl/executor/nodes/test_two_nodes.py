@@ -46,9 +46,7 @@ def test_a_killed_head_ends_the_follower_and_its_workers():
         pids = head.hear()
         head.kill()
         (cause,) = follower.finish(SOON)
-        assert cause == (
-            f"the head at 127.0.0.1:{settings.port} has ended without a goodbye"
-        )
+        assert cause == (f"the head at 127.0.0.1:{settings.port} has ended without a goodbye")
         gone(pids)
     finally:
         follower.kill()
