@@ -46,6 +46,11 @@ class _Stop:
 
 
 @dataclass(frozen=True)
+class _Refused:
+    reason: str
+
+
+@dataclass(frozen=True)
 class _Failed:
     """The workers' monitor has noticed a failure."""
 
@@ -133,10 +138,13 @@ class Follower:
                 return ""
             case _Failed():
                 return self._failed()
+            case _Refused(reason):
+                return f"the head at {self._head} has refused this node: {reason}"
             case Gone():
                 return f"the head at {self._head} {how_it_went(event)}"
             case _:
-                return f"the head has refused this node: {event}"
+                self._say(Left(f"it was sent what it does not understand: {event!r}"))
+                return f"the head has sent what this node does not understand: {event!r}"
         return None
 
     def _start_workers(self, order: StartWorkers) -> str | None:
@@ -214,7 +222,7 @@ class Follower:
 
     def refused(self, rank: int, reason: str) -> None:
         """See `transport.Listener`."""
-        self._report(reason)
+        self._report(_Refused(reason))
 
     def _report(self, event: Any) -> None:
         self._events.append(event)

@@ -36,7 +36,7 @@ _CLOSE_WITHIN = 0.2
 
 @dataclass(frozen=True)
 class _Arrived:
-    """The follower has joined, and was told which workers to start."""
+    """The follower has joined, and is to be told which workers to start."""
 
 
 class FollowerNode:
@@ -147,6 +147,8 @@ class FollowerNode:
         match event:
             case _Arrived():
                 self.ended, self._came = False, True
+                theirs = tuple(link for _, link in self._links)
+                self._say(StartWorkers(self._shape, self._spec, self._settings, theirs))
             case WorkersReady(replies):
                 self.replies = replies
             case StartRefused(rank, pid, reason):
@@ -161,7 +163,8 @@ class FollowerNode:
                 how = self._left_because or how_it_went(event)
                 return [lambda what: NodeLost(role, event.pid, how, what)]
             case _:
-                raise TypeError(f"a follower does not say {type(event).__name__}")
+                role, how = "node 1", f"has sent what a follower does not say: {event!r}"
+                return [lambda what: NodeLost(role, 0, how, what)]
         return []
 
     def _say(self, message: ToFollower) -> None:
@@ -189,10 +192,7 @@ class FollowerNode:
     # -- the session's thread -----------------------------------------------------------------
 
     def arrived(self, rank: int) -> None:
-        """See `transport.Listener`: the follower is told which workers to start."""
-        theirs = tuple(link for _, link in self._links)
-        server = self._servers[0]
-        server.post(rank, encode(StartWorkers(self._shape, self._spec, self._settings, theirs)))
+        """See `transport.Listener`."""
         self._report(_Arrived())
 
     def message(self, rank: int, body: memoryview) -> None:

@@ -81,5 +81,8 @@ def encode(message: ToFollower | ToHead) -> bytes:
 
 
 def decode(body: memoryview) -> Any:
-    """Return the message of a body; raises what its decoding raises."""
-    return pickle.loads(body)
+    """Return the message of a body, or the error that its decoding raised."""
+    try:
+        return pickle.loads(body)
+    except Exception as error:
+        return error

@@ -3,11 +3,12 @@
 import logging
 import os
 import signal
+import sys
 from dataclasses import replace
 
 import pytest
 
-from refengine.executor import Executor, NodeLost, StartFailed, WorkerDied
+from refengine.executor import CallTimedOut, Executor, NodeLost, StartFailed, WorkerDied
 
 from ...relay import Relay
 from ...roles import Role, leftovers, until
@@ -37,6 +38,32 @@ def test_calls_reach_both_nodes_and_a_shut_down_head_ends_the_follower_well():
         assert follower.finish(SOON) == [""]
         gone([here, there])
     assert leftovers(os.getpid()) == leftovers(follower.pid) == leftovers(there) == []
+
+
+def test_a_worker_that_does_not_get_on_is_told_of_the_other_node_too(tmp_path):
+    with two_nodes() as (made, _):
+        with pytest.raises(CallTimedOut):
+            made.collective_rpc("wait_for", 0.2, (str(tmp_path / "go"), 1))
+        with pytest.raises(CallTimedOut) as late:
+            made.check_health(0.2)
+        assert late.value.ranks == [1]
+        (tmp_path / "go").touch()
+        made.check_health(SOON)
+
+
+def test_options_that_only_the_head_can_decode_are_an_error_at_both(monkeypatch):
+    settings = nodes()
+    follower = Role(follow, settings)
+    module = type(sys)("known_to_the_head_alone")
+    exec("class Weights(str): ...", module.__dict__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    try:
+        with pytest.raises(NodeLost, match="does not understand: ModuleNotFoundError"):
+            Executor(WORKER, 2, options={"fail": module.Weights()}, settings=settings_of(settings))
+        (cause,) = follower.finish(SOON)
+        assert "does not understand" in cause
+    finally:
+        follower.kill()
 
 
 def test_a_killed_head_ends_the_follower_and_its_workers():
@@ -163,7 +190,7 @@ def test_a_follower_with_another_secret_is_not_let_in():
         follower.kill()
 
 
-def test_a_follower_without_a_head_gives_up(monkeypatch):
+def test_a_follower_without_a_head_gives_up():
     from refengine.executor.nodes.follower import Follower
 
     cause = Follower(nodes(), 0.2).run()
