@@ -14,7 +14,7 @@ SHORTEST_SECRET = 16
 class NodeSettings:
     """The two nodes of a pool, as the process sees them that starts one node's workers.
 
-    Raises ValueError for a secret that is too short. Addresses are numeric.
+    Raises ValueError for a secret that is too short, or a time that is none. Addresses are numeric.
     """
 
     head: str
@@ -33,8 +33,8 @@ class NodeSettings:
                 f"the nodes' secret has {len(self.secret)} bytes, expected at least"
                 f" {SHORTEST_SECRET}"
             )
-        if self.peer_timeout <= 0:
-            raise ValueError("the nodes' peer timeout is longer than nothing")
+        if not 0 < self.peer_timeout < float("inf"):
+            raise ValueError("the nodes' peer timeout is longer than nothing, and ends")
 
     @property
     def keys(self) -> Keys:

@@ -20,7 +20,11 @@ def test_the_keys_come_from_the_secret_which_never_shows():
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"secret": b"short"}, "at least 16"), ({"peer_timeout": 0.0}, "longer than nothing")],
+    [
+        ({"secret": b"short"}, "at least 16"),
+        ({"peer_timeout": 0.0}, "longer"),
+        ({"peer_timeout": float("nan")}, "longer"),
+    ],
 )
 def test_settings_that_protect_or_wait_for_nothing_are_refused(given, words):
     with pytest.raises(ValueError, match=words):
