@@ -154,7 +154,7 @@ class FollowerNode:
             case StartRefused(rank, pid, reason):
                 return [lambda _: StartFailed(rank, pid, f"on node 1: {reason}")]
             case WorkerEnded(rank, pid, signal, status, why):
-                return [lambda what: WorkerDied(rank, pid, what, signal, status, why)]
+                return [lambda what: WorkerDied(rank, pid, what, signal, status, why, FOLLOWER)]
             case Left(reason):
                 self._left_because = f"has left: {reason}"
             case Gone():

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import pickle
 import signal
 import sys
 from dataclasses import replace
@@ -103,6 +104,8 @@ def test_a_worker_killed_on_the_follower_is_named_and_both_nodes_end():
         with pytest.raises(WorkerDied) as death:
             made.collective_rpc("die", SOON, (1,))
         assert (death.value.rank, death.value.pid, death.value.signal) == (1, pids[1], 9)
+        assert f"worker 1 (pid {pids[1]} on node 1) was killed by SIGKILL" in str(death.value)
+        assert str(pickle.loads(pickle.dumps(death.value))) == str(death.value)
         (cause,) = follower.finish(SOON)
         assert "worker 1" in cause
         assert "SIGKILL" in cause
