@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,11 +60,3 @@ def run_head(say: Any, settings: NodeSettings) -> None:
     with Executor(WORKER, 2, settings=settings_of(settings)) as made:
         say(made.collective_rpc("pid", 5.0))
         made.collective_rpc("sit", SOON * 4)
-
-
-def exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
