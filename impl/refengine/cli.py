@@ -15,9 +15,11 @@ from typing import NoReturn
 
 import msgspec
 
+from . import node_flags
 from .engine.model.size import ModelSize
 from .engine.settings import EngineSettings
 from .errors import RefengineError
+from .executor.nodes.settings import NodeSettings
 
 _ABOUT = {
     "tensor_parallel": "workers that share each step of a replica",
@@ -59,11 +61,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def settings_of(options: argparse.Namespace) -> EngineSettings:
+def settings_of(options: argparse.Namespace, nodes: NodeSettings | None = None) -> EngineSettings:
     """Return the settings of parsed flags; ValueError if no engine can be like that."""
     chosen = {name: getattr(options, name) for name in _ABOUT}
     size = ModelSize(seed=options.model_seed)
-    return EngineSettings(**chosen, restart=options.restart, size=size)
+    return EngineSettings(**chosen, restart=options.restart, size=size, nodes=nodes)
 
 
 _BAD_USAGE, _CANNOT_WORK = 2, 70
@@ -148,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="processes that answer HTTP at the one address (default 1: the engine's own process)",
     )
+    node_flags.add_flags(server)
     add_flags(server)
     once = commands.add_parser(
         "generate",
@@ -163,7 +166,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    settings = _settings(options)
+    nodes = _nodes(options)
+    if nodes is not None and options.node_rank:
+        from .serving.follower_command import follow
+
+        return follow(nodes, options.start_timeout)
+    settings = _settings(options, nodes)
     key = b"" if options.api_key_file is None else _key(options.api_key_file)
     from .serving.command import serve  # starlette and uvicorn are for this alone
     from .serving.http_side import ServeOptions
@@ -215,9 +223,16 @@ def _generate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(options: argparse.Namespace) -> EngineSettings:
+def _nodes(options: argparse.Namespace) -> NodeSettings | None:
     try:
-        return settings_of(options)
+        return node_flags.settings_of(options)
+    except ValueError as error:
+        raise _BadUsage(f"refengine serve: {error}") from None
+
+
+def _settings(options: argparse.Namespace, nodes: NodeSettings | None = None) -> EngineSettings:
+    try:
+        return settings_of(options, nodes)
     except ValueError as error:
         raise _BadUsage(f"refengine: {error}") from None
 

@@ -16,6 +16,8 @@ from refengine.engine.settings import EngineSettings
 
 from .serving.fake_engine import FakeEngine, Script, spelled
 
+APART = ("--tensor-parallel", "2", "--node-timeout", "9")
+NODES = ("--nnodes", "2", "--master-address", "127.0.0.1", "--master-port", "9")
 RAW = b"caf\xc3\xa9\x1b[2J \xff"
 
 
@@ -54,6 +56,14 @@ def _made(monkeypatch: pytest.MonkeyPatch, script: Script | None) -> list[FakeEn
         (["serve", "--front-ends", "0"], "--front-ends"),
         (["serve", "--step-timeout", "0"], "times"),
         (["serve", "--api-key-file", "/dev/null"], "no key"),
+        (["serve", "--node-rank", "1"], "no second node"),
+        (["serve", "--nnodes", "2"], "--master-address"),
+        (["serve", *NODES, "--master-port", "0"], "--master-port"),
+        (["serve", *NODES], "need a secret"),
+        (["serve", *NODES, "--node-secret-file", "/dev/null"], "need a secret"),
+        (["serve", *NODES, "--node-secret-file", __file__, "--node-address", "::1"], "for node 1"),
+        (["serve", *NODES, "--node-secret-file", __file__], "even number"),
+        (["serve", *NODES, "--node-secret-file", __file__, *APART], "a step has"),
     ],
 )
 def test_bad_usage_is_one_line(

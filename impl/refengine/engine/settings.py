@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from ..executor.nodes.settings import NodeSettings
 from .model.size import ModelSize
+
+_SILENCE_NOTICED_WITHIN = 1.5
+"""Seconds after the nodes' peer timeout in which the other node's silence is noticed."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class EngineSettings:
     """True to restart replicas and the coordinator after they died."""
     kv_lease: float = 5.0
     """Seconds for blocks to go from a prefill to a decode replica."""
+    nodes: NodeSettings | None = None
+    """The two nodes that the workers of the one replica run on; None: this machine alone."""
 
     def __post_init__(self) -> None:
         counts = (
@@ -48,8 +54,27 @@ class EngineSettings:
             raise ValueError("an engine needs at least one of each, and no count is negative")
         if min(self.start_timeout, self.step_timeout, self.kv_lease) <= 0:
             raise ValueError("an engine's times are longer than nothing")
+        if self.nodes is not None:
+            self._check_nodes(self.nodes)
         self.size.check_ranks(self.tensor_parallel)
         self.size.check_exact(self.most_tokens)
+
+    @property
+    def restarts(self) -> bool:
+        """True if parts are started anew; none is on two nodes, whose follower ends with them."""
+        return self.restart and self.nodes is None
+
+    def _check_nodes(self, nodes: NodeSettings) -> None:
+        if self.data_parallel > 1 or self.prefill or self.tensor_parallel % 2:
+            raise ValueError(
+                "two nodes share one replica, with an even number of tensor-parallel workers"
+            )
+        if self.step_timeout <= nodes.peer_timeout + _SILENCE_NOTICED_WITHIN:
+            raise ValueError(
+                f"a step has {self.step_timeout:g} s, and the other node may be silent for"
+                f" {nodes.peer_timeout:g} s of them: expected"
+                f" {_SILENCE_NOTICED_WITHIN:g} s more for a step at least"
+            )
 
     @property
     def most_tokens(self) -> int:

@@ -14,12 +14,16 @@ from .errors import (
 )
 from .executor import Executor
 from .fork_server import Zygote
+from .nodes.errors import NodeLost
+from .nodes.settings import NodeSettings
 from .settings import PoolSettings, WorkerContext
 
 __all__ = [
     "CallFailed",
     "CallTimedOut",
     "Executor",
+    "NodeLost",
+    "NodeSettings",
     "NotProgressing",
     "PoolClosed",
     "PoolSettings",

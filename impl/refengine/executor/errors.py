@@ -1,8 +1,12 @@
 """Errors of a pool of workers, as types that carry the facts."""
 
 import signal as signals
+from collections.abc import Callable
 
 from ..errors import DeadlinePassed, PeerDied, RefengineError
+
+Failure = Callable[[str], RefengineError]
+"""Function that makes a fresh error for the operation that the failure ends."""
 
 
 class WorkerDied(PeerDied):
@@ -16,13 +20,18 @@ class WorkerDied(PeerDied):
         signal: int | None = None,
         status: int | None = None,
         exit_reason: str = "",
+        node: int = 0,
     ) -> None:
         super().__init__(f"worker {rank}", pid, waiting_for, signal)
         self.rank, self.status, self.exit_reason = rank, status, exit_reason
-        self.facts = rank, pid, waiting_for, signal, status, exit_reason
+        self.node = node
+        """Node that the pid is of; 0: the one where the error is raised."""
+        there = (node,) if node else ()
+        self.facts = rank, pid, waiting_for, signal, status, exit_reason, *there
         how = f"left because of {exit_reason}" if exit_reason else how_it_ended(signal, status)
+        place = f"pid {pid} on node {node}" if node else f"pid {pid}"
         self.args = (
-            f"worker {rank} (pid {pid}) {how}; noticed while waiting for {waiting_for}. "
+            f"worker {rank} ({place}) {how}; noticed while waiting for {waiting_for}. "
             "The pool has ended with it: find out why, then start a new one",
         )
 

@@ -16,8 +16,10 @@ from ..base.cleanup import append_atomically
 from ..base.clock import Deadline
 from ..errors import AttachFailed, DeadlinePassed
 from ..queue import MessageQueue
-from .errors import NotProgressing
+from .errors import CallTimedOut, NotProgressing
 from .monitor import Lifecycle, PoolMonitor, PoolState
+from .nodes.head import FollowerNode
+from .nodes.settings import NodeContext, ranks_of
 from .rpc import OUTCOME_KNOWN_WITHIN, QUEUE_ENDED, Call, Method, Remaining, RpcChannel, RpcClient
 from .settings import PoolSettings, WorkerSpec
 from .workers import PoolShape, WorkerSet
@@ -75,7 +77,7 @@ class Executor:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the workers, by rank."""
+        """Process ids of the workers, by rank; of two nodes, of those on this one."""
         return self._pool.workers.pids()
 
     @property
@@ -172,9 +174,19 @@ class Pool:
     def __init__(self, shape: PoolShape, spec: WorkerSpec, settings: PoolSettings) -> None:
         self.shape, self._spec, self.settings = shape, spec, settings
         self.lifecycle = Lifecycle()
-        self.workers = WorkerSet(shape)
+        self.node: FollowerNode | None = None
+        """The other node, if the pool runs on two."""
+        if settings.nodes is not None:
+            self.node = FollowerNode(settings.nodes, shape, spec, settings)
+        here = None if self.node is None else ranks_of(shape.world_size, head=True)
+        self.workers = WorkerSet(shape, here)
         self.monitor = PoolMonitor(
-            self.workers, self.lifecycle, settings, self._wake_callers, self._release
+            self.workers,
+            self.lifecycle,
+            settings,
+            self._wake_callers,
+            self._release,
+            node=self.node,
         )
         self.rpc = RpcClient(self.lifecycle, self.monitor, settings.in_flight)
         self._queues: list[MessageQueue] = []
@@ -183,7 +195,8 @@ class Pool:
     def start(self) -> None:
         """Wait until every worker is READY and connected. Raises StartFailed, or TimeoutError."""
         left = Deadline(self.settings.start_timeout, time.monotonic).remaining
-        self.workers.start(self._spec, self.settings)
+        contexts: list[NodeContext] = [] if self.node is None else self.node.start()
+        self.workers.start(self._spec, self.settings, contexts)
         self.monitor.start()
         self.monitor.await_ready(left())
         self._check_start()
@@ -205,18 +218,27 @@ class Pool:
         if not self.monitor.ready.is_set():
             late = [m.rank for m in self.workers.handles if m.replies_handle is None]
             who = f"worker {', '.join(map(str, late))} to be READY"
+            if not late and self.node is not None:
+                who = self.node.missing()
             raise DeadlinePassed(who, self.settings.start_timeout or 0)
 
     def _handshake(self, left: Remaining) -> None:
         """Connect the queues in the workers' own order: that of requests, then each of replies."""
-        workers, queues = self.workers.handles, self._queues
+        workers, queues, node = self.workers.handles, self._queues, self.node
         sizes = self.settings.max_chunk_bytes, self.settings.max_chunks
-        append_atomically(queues, MessageQueue, len(workers), None, None, *sizes)
-        for worker in workers:
-            append_atomically(queues, MessageQueue.create_from_handle, worker.replies_handle, 0)
+        handles = [worker.replies_handle for worker in workers]
+        if node is None:
+            append_atomically(queues, MessageQueue, len(workers), None, None, *sizes)
+        else:
+            append_atomically(queues, node.request_queue, len(workers), *sizes)
+            handles += node.replies
+        for handle in handles:
+            append_atomically(queues, MessageQueue.create_from_handle, handle, 0)
         requests, replies = queues[0], queues[1:]
         for worker in workers:
             worker.link.send(requests.export_handle())
+        if node is not None:
+            node.connect(requests)
         for queue in (requests, *replies):
             self._check_start()
             queue.wait_until_ready(left())
@@ -228,11 +250,14 @@ class Pool:
         before = [progress.done(worker.rank) for worker in workers]
         try:
             self.rpc.call(Call.begin("check_health", timeout))
-        except TimeoutError:
+        except TimeoutError as error:
             for worker in workers:
                 if progress.done(worker.rank) == before[worker.rank]:
                     busy = progress.busy_for(worker.rank) or 0.0
                     raise NotProgressing(worker.rank, worker.pid, busy, timeout or 0) from None
+            far = () if self.node is None else self.node.ranks
+            if isinstance(error, CallTimedOut) and not set(error.ranks).isdisjoint(far):
+                raise  # the progress of a worker on the other node is not known here
 
     def stop(self) -> None:
         """End the pool; idempotent, from any thread. In a fork of the pool's process do nothing."""

@@ -18,7 +18,8 @@ from ..base.clock import Clock, monotonic
 from ..base.liveness import hung_up
 from ..base.ownership import remove_stale_names
 from ..errors import RefengineError
-from .errors import PoolClosed, StartFailed, WorkerDied, how_it_ended
+from .errors import Failure, PoolClosed, StartFailed, WorkerDied, how_it_ended
+from .nodes.head import FollowerNode
 from .parent_monitor import LEAVE
 from .process import Outcome, Process, has_ended, kill_group, send_signal
 from .settings import PoolSettings
@@ -118,12 +119,10 @@ _EXIT_KNOWN_WITHIN = 1.0  # by the worker's parent, which alone learns how it en
 _REAP_WITHIN = 1.0
 _KILLED_WITHIN = 3.0
 _JOIN_WITHIN = 1.0
-Failure = Callable[[str], RefengineError]
-"""Function that makes a fresh error for the operation that the failure ends."""
 
 
 class PoolMonitor:
-    """Watches the workers of a pool, and ends them.
+    """Watches the workers of a pool, and the other node if there is one; ends them.
 
     `wake_callers` is called whenever no reply can come any more, `release` when every worker is
     gone.
@@ -137,7 +136,9 @@ class PoolMonitor:
         wake_callers: Callable[[], None],
         release: Callable[[], None],
         clock: Clock = monotonic,
+        node: FollowerNode | None = None,
     ) -> None:
+        self._node = node
         self._workers, self._lifecycle, self._settings = workers, lifecycle, settings
         self._wake_callers, self._release, self._clock = wake_callers, release, clock
         self.ready, self.outcome_known = OneShotEvent(), OneShotEvent()
@@ -174,7 +175,12 @@ class PoolMonitor:
             once()
 
     def any_worker_exiting(self) -> bool:
-        """Return whether a worker has ended or soon will: a dying process closes its link first."""
+        """Return whether a worker has ended or soon will: a dying process closes its link first.
+
+        Also True if the other node has, or may have.
+        """
+        if self._node is not None and self._node.exiting:
+            return True
         return any(hung_up(m.link.sock) for m in self._workers.handles if m.link.fileno() >= 0)
 
     def stop(self) -> None:
@@ -207,6 +213,8 @@ class PoolMonitor:
     def _poller(self) -> select.poll:
         poller = select.poll()
         poller.register(self._stop.fileno(), select.POLLIN)
+        if self._node is not None:
+            poller.register(self._node.fileno(), select.POLLIN)
         for worker in self._workers.handles:
             poller.register(worker.link.fileno(), select.POLLIN)
             if worker.process is not None and worker.process.pidfd.fileno() >= 0:
@@ -223,7 +231,23 @@ class PoolMonitor:
                     pass
                 self._process_ended(worker, worker.process)
                 return False
+        if self._node is not None and fd == self._node.fileno():
+            self._hear_node(self._node)
+            return True
         return fd != self._stop.fileno()
+
+    def _hear_node(self, node: FollowerNode) -> None:
+        failures = node.hear()
+        self._settle_if_ready()
+        for failure in failures:
+            self._fail(failure)
+
+    def _settle_if_ready(self) -> None:
+        """Settle the start once every worker is READY, those of the other node included."""
+        here = all(m.replies_handle is not None for m in self._workers.handles)
+        if here and (self._node is None or self._node.ready):
+            self.ready.set()
+            self._start_settled.set()
 
     def _read_message(self, worker: WorkerHandle) -> bool:
         try:
@@ -234,9 +258,7 @@ class PoolMonitor:
             return False
         if kind == READY:
             worker.replies_handle = detail
-            if all(m.replies_handle is not None for m in self._workers.handles):
-                self.ready.set()
-                self._start_settled.set()
+            self._settle_if_ready()
         elif kind == FAILED:
             worker.start_error = detail
             self._start_failed(worker, detail)
@@ -295,9 +317,13 @@ class PoolMonitor:
             for worker in self._workers.handles:
                 if worker.process is not None and not has_ended(worker.process):
                     _apply_step(step, worker, worker.process)
+            if self._node is not None and step is EscalationStep.ASK:
+                self._node.leave()
 
     def _all_exited(self) -> bool:
         if self._escalation is None:
+            return False
+        if self._node is not None and not self._node.ended:
             return False
         return all(m.process is None or has_ended(m.process) for m in self._workers.handles)
 
@@ -311,6 +337,8 @@ class PoolMonitor:
                 if worker.process is not None:
                     worker.process.outcome(_REAP_WITHIN)
             self._release()
+            if self._node is not None:
+                self._node.close()
             self._workers.close()
             remove_stale_names()
         except Exception:

@@ -27,6 +27,7 @@ from ..errors import (
     DeadlinePassed,
     NotReady,
     PeerDied,
+    PeerSilent,
     QueueClosed,
     RefengineError,
     Undecodable,
@@ -244,7 +245,7 @@ def _reply_thread(run: Callable[[], None]) -> threading.Thread:
 
 OUTCOME_KNOWN_WITHIN = 1.5
 """Seconds from the end of a queue until the monitor knows of the end of a worker."""
-QUEUE_ENDED = (Cancelled, QueueClosed, PeerDied, NotReady, Busy)
+QUEUE_ENDED = (Cancelled, QueueClosed, PeerDied, PeerSilent, NotReady, Busy)
 """Errors of a queue that has ended."""
 Method = str | Callable[..., Any]
 Combine = Callable[[list[Any]], Any]

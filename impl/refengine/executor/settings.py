@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal
 
+from .nodes.settings import NodeContext, NodeSettings
+
 StartMethod = Literal["zygote", "spawn", "fork", "forkserver"]
 
 
@@ -39,6 +41,8 @@ class PoolSettings:
     max_chunks: int = 10
     log_prefix: bool = True
     """Each line that a worker prints begins with its rank and pid."""
+    nodes: NodeSettings | None = None
+    """The two nodes that the pool runs on; None: this machine alone."""
     failure_callbacks: list[Callable[[], None]] = field(
         default_factory=lambda: list[Callable[[], None]]()
     )
@@ -106,7 +110,10 @@ class WorkerContext:
     """Path of a file without a name that all workers share: for sums in memory, or for NCCL's
     `torch.distributed.FileStore`."""
     wakeups: tuple[int, ...] = ()
-    """Eventfds of this stage's ranks, in their order: each reads its own and writes the others'."""
+    """Eventfds of this stage's ranks, in their order: each reads its own and writes the others'.
+    Of two nodes: those of this stage's ranks on this node."""
+    node: NodeContext | None = None
+    """Place of the rank, if the pool runs on two nodes."""
 
     @property
     def is_driver(self) -> bool:

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..errors import Cancelled, PeerDied, QueueClosed
+from ..errors import Cancelled, PeerDied, PeerSilent, QueueClosed
 from ..queue import MessageQueue
 from .messages import Request, partial_decode
 from .parent_monitor import LEAVE, ParentMonitor, ShutdownRequest, ShutdownRequested
@@ -35,7 +35,7 @@ from .worker_init import WorkerInit
 
 _log = logging.getLogger(__name__)
 _FLUSH_WITHIN = 2.0
-PARENT_GONE = Cancelled, QueueClosed, PeerDied
+PARENT_GONE = Cancelled, QueueClosed, PeerDied, PeerSilent
 """Errors of a queue whose other side is gone: the worker leaves."""
 
 
@@ -320,6 +320,7 @@ class _WorkerProcess:
             self._lock,
             self._store,
             self._wakeups,
+            init.node,
         )
         self._worker = worker = _worker_class(spec)(context, **spec.options)
         worker.init_device()
@@ -327,8 +328,13 @@ class _WorkerProcess:
         return worker
 
     def _open_reply_queue(self) -> MessageQueue:
-        init = self._init
-        queue = MessageQueue(1, max_chunk_bytes=init.max_chunk_bytes, max_chunks=init.max_chunks)
+        init, node = self._init, self._init.node
+        sizes = init.max_chunk_bytes, init.max_chunks
+        if node is None or node.head:
+            queue = MessageQueue(1, max_chunk_bytes=sizes[0], max_chunks=sizes[1])
+        else:
+            address, timeout = node.address, node.peer_timeout
+            queue = MessageQueue(1, 0, None, *sizes, connect_ip=address, peer_timeout=timeout)
         self._shutdown_request.on_request(queue.shutdown)
         return queue
 

@@ -9,6 +9,7 @@ from multiprocessing import spawn
 from pathlib import Path
 from typing import Any
 
+from .nodes.settings import NodeContext
 from .settings import WorkerSpec
 
 
@@ -34,6 +35,7 @@ class WorkerInit:
     max_chunk_bytes: int
     max_chunks: int
     log_prefix: bool
+    node: NodeContext | None = None
 
     def apply(self) -> WorkerSpec:
         """Take over the parent's environment, and return the decoded spec."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.cleanup import append_atomically
 from ..base.fds import Fd, own
+from .nodes.settings import NodeContext
 from .process import Process, ProgressBoard, link_pair, new_progress_file, send_signal_at_hangup
 from .settings import PoolSettings, WorkerSpec
 from .start_methods import StartFunction, start_method
@@ -84,25 +85,36 @@ class WorkerHandle:
 
 
 class WorkerSet:
-    """The workers of a pool, in the order of their ranks, and the files that they share."""
+    """The workers of a pool on one node, in the order of their ranks, and the files they share.
 
-    def __init__(self, shape: PoolShape) -> None:
+    Args:
+        ranks: ranks of this node; None: every rank of the pool.
+    """
+
+    def __init__(self, shape: PoolShape, ranks: range | None = None) -> None:
         self.shape = shape
+        self.ranks = range(shape.world_size) if ranks is None else ranks
         self.handles: list[WorkerHandle] = []
         self._progress_fd = Fd(new_progress_file(shape.world_size))
         self._store = Fd(os.memfd_create("refengine-store", os.MFD_CLOEXEC))
         flags = os.EFD_CLOEXEC | os.EFD_NONBLOCK
-        self._wakeups = [Fd(os.eventfd(0, flags)) for _ in range(shape.world_size)]
+        self._wakeups = [Fd(os.eventfd(0, flags)) for _ in self.ranks]
         for fd in (self._progress_fd, self._store, *self._wakeups):
             own(fd)
         self.progress = ProgressBoard(self._progress_fd.fileno(), shape.world_size)
 
-    def start(self, spec: WorkerSpec, settings: PoolSettings) -> None:
-        """Start every worker, without waiting until it is READY."""
+    def start(
+        self, spec: WorkerSpec, settings: PoolSettings, nodes: Sequence[NodeContext] = ()
+    ) -> None:
+        """Start every worker, without waiting until it is READY.
+
+        Args:
+            nodes: context of each of these workers, if the pool runs on two nodes.
+        """
         start, shape = start_method(settings), self.shape
         environment, main = parent_environment(), main_program(spec.worker)
         worker = pickle.dumps(spec)
-        for rank in range(shape.world_size):
+        for place, rank in enumerate(self.ranks):
             init = WorkerInit(
                 rank=rank,
                 world_size=shape.world_size,
@@ -114,11 +126,12 @@ class WorkerSet:
                 max_chunk_bytes=settings.max_chunk_bytes,
                 max_chunks=settings.max_chunks,
                 log_prefix=settings.log_prefix,
+                node=nodes[place] if nodes else None,
                 **environment,
             )
             append_atomically(self.handles, WorkerHandle, rank)
             shared = self._progress_fd.fileno(), self._store.fileno()
-            self.handles[rank].start(start, init, (*shared, *self._wakeups_of(rank)))
+            self.handles[place].start(start, init, (*shared, *self._wakeups_of(rank)))
 
     def pids(self) -> list[int]:
         """Return the process ids by rank."""
@@ -132,10 +145,12 @@ class WorkerSet:
             fd.close()
 
     def _wakeups_of(self, rank: int) -> list[int]:
-        """Return the wake-ups of all ranks of a rank's stage; none where it is alone there."""
+        """Return the wake-ups of all ranks of a rank's stage here; none where it is alone there."""
         size = self.shape.tensor_parallel
         first = rank // size * size
-        return [fd.fileno() for fd in self._wakeups[first : first + size]] if size > 1 else []
+        wakeups = zip(self.ranks, self._wakeups, strict=True)
+        found = [fd.fileno() for each, fd in wakeups if first <= each < first + size]
+        return found if len(found) > 1 else []
 
 
 def _init_file(init: WorkerInit) -> io.FileIO:

@@ -58,7 +58,7 @@ def place(rank: int = 3, world: int = 4, tensor: int = 2) -> Any:
     return SimpleNamespace(
         rank=rank, world_size=world, tensor_parallel=tensor, stage=rank // tensor,
         tensor_rank=rank % tensor, device="cpu", store="/the/store",
-        wakeups=(5, 6),
+        wakeups=(5, 6), node=None,
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def test_two_ranks_compute_what_one_does_and_a_death_inside_a_collective_is_told
     ],
 )
 def test_ranks_that_share_a_gpu_go_by_the_host(device, ranks, gpus, way, place):
-    here = SimpleNamespace(rank=ranks - 1, world_size=ranks, device=device)
+    here = SimpleNamespace(rank=ranks - 1, world_size=ranks, device=device, node=None)
     assert (way_of(here, gpus), device_of(here, gpus)) == (way, place)
 
 

@@ -117,7 +117,7 @@ AREAS: dict[str, tuple[str, ...]] = {
         "engine/supervisor/replica.py",
         "engine/supervisor/supervisor.py",
     ),
-    "serving": ("serving/", "cli.py"),
+    "serving": ("serving/", "cli.py", "node_flags.py"),
 }
 
 

@@ -36,6 +36,11 @@ _LINES = {
 _ENDS_ALL: dict[str, tuple[Kind, ...]] = {"E3": ("lost", "starved")}
 """Kinds of violation that a disclaimer of an invariant covers: a server that documents that a dead
 part ends all requests is judged by how it ends them all the same."""
+_NODES = [
+    *("--tensor-parallel", "2", "--nnodes", "2"),
+    *("--master-address", "{head}", "--master-port", "29501"),
+]
+_NODE_SECRET = {"REFENGINE_NODE_SECRET": "a secret of two nodes in a play"}
 _LONG_ANSWERS = (54, 50, 49, 2, 12, 36, 33, 37, 7, 35, 55, 42)
 """Numbers N of ``request N of the ring``: to these the reference's model has more than four hundred
 tokens to say; it ends most others early."""
@@ -187,12 +192,17 @@ def _refengine() -> ServerProgram:
     }
     if importlib.util.find_spec("refengine.serving.front_ends") is not None:
         topologies["front-ends"] = ["--front-ends", "2"]
+    has_nodes = importlib.util.find_spec("refengine.executor.nodes") is not None
+    if has_nodes:
+        topologies["two-nodes"] = [*_NODES, "--node-rank", "0"]
     command = [sys.executable, "-m", "refengine.cli", "serve", "--host", "{host}"]
     return ServerProgram(
         name="serve:refengine",
         version=version,
         command=[*command, "--port", "{port}", "--blocks", "512", "--drain", "20"],
         topologies=topologies,
+        follower=[*_NODES, "--node-rank", "1"] if has_nodes else [],
+        node_environment=_NODE_SECRET if has_nodes else {},
         environment={"PYTHONPATH": _path()},
         model="refengine",
         readiness="/health/ready",

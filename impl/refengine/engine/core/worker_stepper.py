@@ -123,6 +123,7 @@ class WorkerStepper:
                 term_grace=_GRACE,
                 max_chunk_bytes=_CHUNK,
                 max_chunks=_CHUNKS,
+                nodes=settings.nodes,
             ),
         )
         self._executors.append(executor)

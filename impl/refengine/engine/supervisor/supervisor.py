@@ -58,7 +58,7 @@ class Supervisor:
         self._waves = settings.data_parallel > 1
         names = [*self._decodes, *self._prefills, *([COORDINATOR] if self._waves else [])]
         self.restart_policy = RestartPolicy(
-            names, restart=settings.restart, start_timeout=settings.start_timeout
+            names, restart=settings.restarts, start_timeout=settings.start_timeout
         )
         self._replicas: dict[str, Replica] = {}
         self._coordinator: tuple[Coordinator, ChildProcess] | None = None

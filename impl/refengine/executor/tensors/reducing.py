@@ -1,4 +1,4 @@
-"""Sums of tensors over the ranks of a stage: shared memory, NCCL, or the host for one GPU."""
+"""Sums of tensors over a stage: shared memory, NCCL, the host for one GPU, or two nodes."""
 
 import importlib
 import os
@@ -6,15 +6,18 @@ from typing import Any, Literal
 
 from ..settings import WorkerContext
 from .model import Reduce
+from .node_sum import NodeSum
 from .shared_sum import SharedSum
 
-Way = Literal["alone", "memory", "nccl", "host"]
+Way = Literal["alone", "memory", "nccl", "host", "nodes"]
 
 
 def way_of(context: WorkerContext, gpus: int) -> Way:
     """Return the way to sum. NCCL needs a GPU for each rank; ranks that share one use the host."""
     if context.world_size == 1:
         return "alone"
+    if context.node is not None:
+        return "nodes"
     if context.device == "cpu":
         return "memory"
     return "nccl" if gpus >= context.world_size else "host"
@@ -39,10 +42,14 @@ class Reducer:
     def __init__(self, context: WorkerContext, way: Way, device: str) -> None:
         self._group: Any = None
         self._shared: SharedSum | None = None
+        self._across: NodeSum | None = None
         self.reduce: Reduce = _itself
         if way == "nccl":
             self._join_nccl(context, device)
             self.reduce = self._by_nccl
+        elif way == "nodes":
+            self._join_nodes(context)
+            self.reduce = self._by_nodes
         elif way != "alone":
             size, first = context.tensor_parallel, context.stage * context.tensor_parallel
             ranks = range(first, first + size)
@@ -56,6 +63,9 @@ class Reducer:
         if self._shared is not None:
             self._shared.close()
             self._shared = None
+        if self._across is not None:
+            self._across.close()
+            self._across = None
         if self._group is not None:
             self._group = None
             self._distributed.destroy_process_group()
@@ -78,6 +88,26 @@ class Reducer:
     def _by_nccl(self, tensor: Any) -> Any:
         self._distributed.all_reduce(tensor, group=self._group)
         return tensor
+
+    def _join_nodes(self, context: WorkerContext) -> None:
+        """Share memory with the stage's ranks on this node, and link with one on the other."""
+        node = context.node
+        assert node is not None
+        first = context.stage * context.tensor_parallel
+        stage = range(first, first + context.tensor_parallel)
+        here = range(max(stage.start, node.ranks.start), min(stage.stop, node.ranks.stop))
+        if len(here) > 1:
+            self._shared = SharedSum(
+                context.store, context.world_size, here, here.index(context.rank), context.wakeups
+            )
+        self._across = NodeSum(node.sum_link)
+
+    def _by_nodes(self, tensor: Any) -> Any:
+        assert self._across is not None
+        part = tensor.cpu()
+        if self._shared is not None:
+            part = self._shared.reduce(part)
+        return tensor.copy_(self._across.reduce(part))
 
     def _by_host(self, tensor: Any) -> Any:
         assert self._shared is not None

@@ -160,7 +160,7 @@ def test_a_worker_takes_its_device_then_its_slice(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     for device, way, mine in (("cpu", "memory", "cpu"), ("cuda", "nccl", "cuda:1")):
         place: Any = SimpleNamespace(
-            rank=1, world_size=2, tensor_parallel=2, tensor_rank=1, device=device
+            rank=1, world_size=2, tensor_parallel=2, tensor_rank=1, device=device, node=None
         )
         worker = module.EngineWorker(place, TINY, 5, 3, 7.0)
         worker.shutdown()
