@@ -52,3 +52,14 @@ def test_its_tokens_are_many():
     found = [reference_generate([n], 40) for n in range(8)]
     assert len({token for tokens in found for token in tokens}) > 100
     assert all(0 <= token < END for tokens in found for token in tokens)
+
+
+@pytest.mark.parametrize("length", [1, 2, 70])
+def test_tokens_are_those_of_positions_that_are_all_computed_anew(length):
+    size = ModelSize(width=16, heads=2, inner=8, layers=3, seed=5)
+    prompt = [(7 * n + 3) % 250 for n in range(length)]
+    text = list(prompt)
+    for token in reference_generate(prompt, 24, size):
+        assert token == reference_next_token(text, size, weights_of(size))
+        text.append(token)
+    assert len(text) == length + 24
