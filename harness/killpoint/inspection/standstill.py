@@ -51,7 +51,7 @@ def suspects(
     found = [
         Suspect(
             process.pid,
-            frozenset(edge.ring for edge in edges if edge.on == process.pid and edge.ring),
+            _awaited(process.pid, edges),
             f"pid {process.pid} ({process.command}) runs, and {doing}",
             waiters,
             "a long step, or a loop without an end",
@@ -61,6 +61,15 @@ def suspects(
     found += _unanswered(processes, edges, sent or {})
     known = {suspect.pid for suspect in found}
     return [*found, *(each for each in _absent(processes, edges, mains) if each.pid not in known)]
+
+
+def _awaited(pid: int, edges: Sequence[Edge]) -> frozenset[str]:
+    """Return the rings at which its waiters wait, for it or for others.
+
+    One of them may be a rank that never answers, whose ring stands still at all times.
+    """
+    waiters = {edge.waiter for edge in edges if edge.on == pid}
+    return frozenset(edge.ring for edge in edges if edge.ring and edge.waiter in waiters)
 
 
 def _absent(
@@ -80,9 +89,9 @@ def _absent(
         doing, doubt = _doing(node)
         if doing:
             waiters = tuple(e.waiter for e in edges if e.on == pid)
-            rings = frozenset(e.ring for e in edges if e.on == pid and e.ring)
             text = f"pid {pid} ({process.command}) {doing}, at {main.at}"
             at = main.at.partition(" (")[0]
+            rings = _awaited(process.pid, edges)
             found.append(Suspect(process.pid, rings, text, waiters, doubt, at))
     return found
 

@@ -49,6 +49,16 @@ def test_who_is_waited_for_in_no_ring_cannot_be_seen_to_stand_still() -> None:
     assert standing(found, found, _STILL, _STILL, 1.5) == []
 
 
+def test_who_waits_for_several_of_whom_one_answers_does_not_wait_in_vain() -> None:
+    """A core waits at the rings of all ranks, of which one has the answers of each step."""
+    both = [_ASKS, Edge(10, 21, "a message in others", ring="others")]
+    running = [(_TREE[pid], "is at all_reduce (distributed.py:3)", (10,)) for pid in (20, 21)]
+    found = suspects(_TREE, both, running, {})
+    still = {"replies": ((0,),), "others": ((0,),)}
+    assert [each.pid for each in standing(found, found, still, dict(still), 2.1)] == [20, 21]
+    assert standing(found, found, still, {**still, "replies": ((1,),)}, 2.1) == []
+
+
 def _main(what: str, *, runs: bool = False) -> dict[int, Node]:
     return {10: Node(10, 10, "MainThread", "step (core.py:9)", what, runs=runs)}
 
