@@ -181,7 +181,9 @@ def transformers(version: str, notes: tuple[str, ...], python: Path, model: Path
         notes=list(notes),
         command=[str(python), script, "serve", str(model), *address, *placed],
         environment=dict.fromkeys(_UNWANTED, "")
-        | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "HF_HOME": "{folder}/hf"},
+        | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "HF_HOME": "{folder}/hf"}
+        # torch's cache, whose folder each start finds again, is no leak
+        | {"TORCHINDUCTOR_CACHE_DIR": "{folder}/inductor"},
         model=str(model),
         titles={"helper": _HELPER},
         start_within=120.0,
