@@ -274,6 +274,8 @@ class Driver:
         self.log.write("ready" if step.until == "ready" else "begun", s=since(began))
         if step.part and step.part not in self._watch.known:
             self._tell_lacking(step.part)
+        elif step.until != "ready" and not (step.part or self._has_parts()):
+            self._tell_lacking("part that is started before it serves")
         elif step.until == "late" and (await self._watch.fetch_health()).status == 200:
             self.unreached.append("the server was ready before the fault")
             self.log.write("not-reached", phase="late")
@@ -361,14 +363,13 @@ class Driver:
         async def reached() -> bool:
             if time.monotonic() < due:
                 return False
-            if step.part:
-                return (
-                    step.part in self._watch.parts
-                    or (await self._watch.fetch_health()).status == 200
-                )
-            return any(not name.startswith((FRONT, HELPER)) for name in self._watch.parts)
+            begun = step.part in self._watch.parts if step.part else self._has_parts()
+            return begun or (await self._watch.fetch_health()).status == 200
 
         return reached
+
+    def _has_parts(self) -> bool:
+        return any(not name.startswith((FRONT, HELPER)) for name in self._watch.parts)
 
     async def _serves(self) -> bool:
         """Return whether a short request is answered with status 200."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import cast
 
@@ -181,3 +182,30 @@ def test_what_is_asked_and_how_long_it_takes_is_told_before() -> None:
 def test_a_start_that_is_struck_late_names_its_part() -> None:
     play = _all_cells()["worker-killed-late-in-start"]
     assert play.steps[0] == ServerStart("late", part="worker-0")
+
+
+_ALONE = """\
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+
+class Healthy(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Healthy).serve_forever()
+"""
+
+
+def test_a_start_without_parts_is_not_struck_and_not_waited_for(tmp_path: Path) -> None:
+    server, file = tmp_path / "alone.py", tmp_path / "alone.toml"
+    server.write_text(_ALONE, "utf-8")
+    command = f'command = ["{sys.executable}", "{server}", "{{port}}"]'
+    file.write_text(f'name = "alone"\nversion = "1"\nmodel = "m"\n{command}\n', "utf-8")
+    case = next(case for case in SERVER_CASES if case.id == "E6/sigterm-while-starting")
+    with Stage(resolve(f"serve:{file}")) as stage:
+        outcome = CaseRun(case.id, stage, seed=0, full=False, folder=None).judge(case.run)
+    told = "the tree has no part that is started before it serves; it has front"
+    assert (outcome.outcome, outcome.cause) == ("unsupported", told)
