@@ -17,9 +17,9 @@ _HELD_FOR = 5.0
 """Seconds after the last client's end within which the server holds no request any more (E9)."""
 _LATER = (429, 503)
 """Statuses that tell a client to come again: no answer, and no wrong one."""
-_MAY_BE_GRANTED = ("model", "last-prompt")
-"""Wrong requests that some servers answer: they have one model, or cut a prompt that is too
-long."""
+_MAY_BE_GRANTED = ("model", "prompt", "last-prompt")
+"""Wrong requests that some servers answer: they have one model, take the interface's default for a
+prompt that is not there, or cut one that is too long."""
 _WORDS = {
     "json": "a body that is no JSON",
     "model": "a model that there is not",

@@ -49,7 +49,7 @@ def test_a_proper_dialogue_holds_and_is_counted() -> None:
     two = {"0": [TEXT, "length", False], "1": ["zyx", "stop", False]}
     tape.ended(said=[[0, 5], [1, 5]], choices=two, used=[6, 10, 16])
     tape.ended("left", leaves="piece").ended("closed").ended("error", status=429)
-    tape.ended("error", status=400, wrong="json").ended(wrong="model")
+    tape.ended("error", status=400, wrong="json").ended(wrong="model").ended(wrong="prompt")
     tape.ended("torn", pace="half-closes").at(9.0, "settled", open=0.0, s=0.1)
     found = tape.judged("H7")
     assert not found.violations
@@ -63,7 +63,7 @@ def test_a_proper_dialogue_holds_and_is_counted() -> None:
         ("hang", "gave up", {"end": "hang"}),
         ("hang", "no JSON", {"end": "hang", "wrong": "json"}),
         ("no-error", "not 4xx", {"end": "error", "status": 500, "wrong": "json"}),
-        ("no-error", "not 4xx", {"wrong": "prompt"}),
+        ("no-error", "not 4xx", {"wrong": "json"}),
         ("lost", "torn", {"end": "torn"}),
         ("lost", "error", {"end": "error", "status": 500}),
         ("lost", "1 completions of 2", {"said": [[0, 5], [1, 5]]}),
