@@ -53,7 +53,7 @@ def test_a_proper_dialogue_holds_and_is_counted() -> None:
     tape.ended("torn", pace="half-closes").at(9.0, "settled", open=0.0, s=0.1)
     found = tape.judged("H7")
     assert not found.violations
-    assert found.counts["exchanges"] == 10
+    assert found.counts["exchanges"] == 11
     assert found.counts["completions"] == 5
 
 
