@@ -9,7 +9,7 @@ import shutil
 import signal
 import stat
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -116,19 +116,22 @@ def look(
             program, *given = said.strip("\0 ").split("\0")
             command = " ".join([Path(program).name, *given])
             processes.append(f"{pid} {command[:80] or 'zombie'}")
-    files = [
-        str(path.relative_to(temporary)) for path in temporary.rglob("*") if not path.is_dir()
-    ] + [
-        str(path.relative_to(temporary))
-        for path in temporary.rglob("*")
-        if path.is_dir() and not any(path.iterdir())
-    ]
+    files = [str(path.relative_to(temporary)) for path in paths_below(temporary)]
     return Ledger(
         processes=processes,
         segments=sorted(name for name in names if (shm / name).exists()),
         files=sorted(files),
         types={path: word for path in files if (word := _type(temporary / path))},
     )
+
+
+def paths_below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, and the empty folders; not what vanishes meanwhile."""
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        yield from (Path(parent, name) for name in (*files, *links))
+        if not (files or folders) and Path(parent) != folder:
+            yield Path(parent)
 
 
 def _type(path: Path) -> str:

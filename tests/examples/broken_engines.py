@@ -165,7 +165,7 @@ class LateCore(socket_engine.Core):
     """Its model takes a while to load."""
 
     def __init__(self, *made: Any) -> None:
-        time.sleep(2.5)
+        time.sleep(5.0)  # shorter is what a busy machine is granted
         super().__init__(*made)
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from synthetic import Tape
@@ -116,3 +117,26 @@ def test_a_process_is_told_without_the_folder_of_its_program(tmp_path: Path) -> 
         (told,) = look([], tmp_path, [process.pid]).processes
         process.communicate(b"\n", timeout=60)
     assert told == f"{process.pid} {Path(sys.executable).name} -c print(flush=True);input()"
+
+
+def test_a_folder_that_goes_while_it_is_looked_at_is_no_leftover(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def look_late(path: str | Path) -> Any:
+        if Path(path).name == "going":
+            Path(path).rmdir()
+        return scandir(path)
+
+    (folder / "going").mkdir()
+    (folder / "file").write_text("x")
+    monkeypatch.setattr(os, "scandir", look_late)
+    assert look([], folder, []).files == ["file"]
+
+
+def test_a_link_to_a_folder_is_a_file_and_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("x")
+    (folder / "link").symlink_to(tmp_path / "other")
+    assert look([], folder, []).files == ["link"]

@@ -3,6 +3,9 @@
 Its owner holds a `Zygote`, by which it starts the process once, has workers forked, and ends it.
 The zygote reaps the workers and reports how each ended; it becomes the parent of every process
 that a worker leaves running. It ends with its owner, after every process that it forked.
+
+A process that a zygote forked may need one itself, as a core of the engine does: a fork of its own
+(`Zygote.fork_self`) costs milliseconds, and another import of torch two seconds.
 """
 
 import contextlib
@@ -16,14 +19,14 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing import util
 from pathlib import Path
 from socket import socket
 from typing import Any, NoReturn
 
-from ..base.fds import Fd, own
+from ..base.fds import Fd, close_inherited, own
 from ..base.ownership import remove_stale_names
 from .errors import ZygoteFailed
 from .process import (
@@ -38,7 +41,6 @@ from .process import (
     run_and_exit,
     send_signal_at_hangup,
 )
-from .worker import worker_main
 
 _SET_CHILD_SUBREAPER = 36
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -66,9 +68,14 @@ def main() -> NoReturn:
         link.send(traceback.format_exc()[-MAX_MESSAGE_BYTES // 4 :])
         sys.exit(1)
     os.close(death_pipe)  # from here on the end of the link is noticed at once
+    _serve(link)
+
+
+def _serve(link: Link) -> NoReturn:
+    """Fork processes for the owner until it is gone; in each of them, run what it is to be."""
     link.send(True)
-    worker_link = _ForkServer(link).serve()
-    run_and_exit(partial(_run_worker, worker_link))
+    entry, child_link = _ForkServer(link).serve()
+    run_and_exit(partial(_run, entry, child_link))
 
 
 def _detach() -> None:
@@ -93,21 +100,26 @@ def _import_preloads(names: list[str]) -> None:
         importlib.import_module(name)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)  # a pool of threads would not survive the fork
-    threads = len(list(Path("/proc/self/task").iterdir()))
-    if threads != 1:
-        raise RuntimeError(f"importing {names} started {threads - 1} threads: no fork is safe")
+    if _threads() != 1:
+        raise RuntimeError(f"importing {names} started {_threads() - 1} threads: no fork is safe")
     gc.collect()
     gc.freeze()
     gc.enable()
 
 
-def _run_worker(link: Link) -> int:
+def _threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def _run(entry: str, link: Link) -> int:
     drop_parent_exit_handlers()
-    return worker_main(link)
+    module, _, function = entry.partition(":")
+    main: Callable[[Link], int] = getattr(importlib.import_module(module), function)
+    return main(link)
 
 
 class _ForkServer:
-    """Forks workers until the owner is gone. In a forked child `serve` returns its link."""
+    """Forks workers until the owner is gone. In a child `serve` returns its entry and its link."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -115,7 +127,7 @@ class _ForkServer:
         self._reports: dict[int, Link] = {}
         self._wakeup_reader, self._wakeup_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
-    def serve(self) -> Link:
+    def serve(self) -> tuple[str, Link]:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, _on_sigchld)
@@ -123,8 +135,13 @@ class _ForkServer:
         poller = select.poll()
         poller.register(self._link.fileno(), select.POLLIN)
         poller.register(self._wakeup_reader, select.POLLIN)
+        if self._owner.fileno() < 0:
+            self._exit(orphaned=True)
+        poller.register(self._owner.fileno(), select.POLLIN)
         while True:
             ready = dict(poller.poll())
+            if self._owner.fileno() in ready:  # the link may stay open in a fork of the owner's
+                self._exit(orphaned=True)
             if self._wakeup_reader in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wakeup_reader, 4096)
@@ -136,8 +153,8 @@ class _ForkServer:
                     self._exit(orphaned=True)
                 if message == GOODBYE:
                     self._exit(orphaned=False)
-                if (worker_link := self._fork(descriptors)) is not None:
-                    return worker_link
+                if (child_link := self._fork(descriptors)) is not None:
+                    return message, child_link
 
     def _fork(self, descriptors: list[int]) -> Link | None:
         link_fd, report_fd, *streams = descriptors
@@ -218,6 +235,7 @@ def _child_pids() -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{me}/task/{me}/children").read_text().split()]
 
 
+_WORKER = "refengine.executor.worker:worker_main"
 _ANSWER_WITHIN = 120.0
 _EXIT_WITHIN = 3.0
 _PROGRAM = (
@@ -232,9 +250,18 @@ class Zygote:
 
     That process has one thread and ends with this one, as then does every process that it forked.
     Use `shared`: one zygote for each set of preloads serves every pool of this process.
+
+    Args:
+        preload: names of the modules that it imports.
+        spawn: starts the process, with descriptors of its link and of its death pipe; returns the
+            pid. None: a new interpreter.
     """
 
-    def __init__(self, preload: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        preload: tuple[str, ...],
+        spawn: Callable[[tuple[str, ...], tuple[int, int]], int] | None = None,
+    ) -> None:
         self.preload = preload
         self._link, child_link = link_pair()
         own(self._link)
@@ -243,7 +270,8 @@ class Zygote:
         self._death_pipe_writer = Fd(death_pipe_writer)
         own(self._death_pipe_writer)
         try:
-            self._process = ChildProcess(_spawn(preload, (child_link.fileno(), death_pipe)))
+            descriptors = child_link.fileno(), death_pipe
+            self._process = ChildProcess((spawn or _spawn)(preload, descriptors))
             send_signal_at_hangup(death_pipe, self._process.pid)
         finally:
             child_link.close()
@@ -263,6 +291,19 @@ class Zygote:
             found = _shared[preload] = cls(preload)
         return found
 
+    @classmethod
+    def fork_self(cls, preload: tuple[str, ...]) -> "Zygote":
+        """Make this process's zygote a fork of it, in milliseconds and without another import.
+
+        For a process that has imported these modules, has one thread, and no socket or pipe that a
+        worker may need; RuntimeError if it lacks a module or has another thread.
+        """
+        lacks = [name for name in preload if name not in sys.modules]
+        if lacks or _threads() != 1:
+            raise RuntimeError(f"{_threads()} threads, and {lacks} are not imported: no fork of it")
+        made = _shared[preload] = cls(preload, _fork_this)
+        return made
+
     def warm(self, timeout: float | None = None) -> None:
         """Wait until the zygote has imported its preloads. Raises TimeoutError, or ZygoteFailed."""
         if not self._preload_outcome:
@@ -275,13 +316,17 @@ class Zygote:
         if self._preload_outcome[0] is not True:
             raise ZygoteFailed(self._process.pid, str(self._preload_outcome[0]))
 
-    def fork(self, child_link: Link, name: str) -> "ForkedWorker":
-        """Fork a worker; see `start_methods.StartFunction`."""
+    def fork(self, child_link: Link, name: str, entry: str = _WORKER) -> "ForkedWorker":
+        """Fork a worker; see `start_methods.StartFunction`.
+
+        Args:
+            entry: "module:function" of what the process runs, with the link, to its exit status.
+        """
         ours, report = link_pair()
         own(ours)
         try:
             try:
-                sent = self._link.send(name, child_link.fileno(), report.fileno(), *_streams())
+                sent = self._link.send(entry, child_link.fileno(), report.fileno(), *_streams())
             finally:
                 report.close()
             return self._receive_worker(ours) if sent else self._raise_failure()
@@ -349,6 +394,25 @@ def _spawn(preload: Sequence[str], descriptors: tuple[int, int]) -> int:
     path = json.dumps([os.path.abspath(p or ".") for p in sys.path])  # noqa: PTH100  as it is
     arguments = [executable, *flags, "-c", _PROGRAM, path, *map(str, descriptors), *preload]
     return _util.spawnv_passfds(os.fsencode(executable), arguments, descriptors)
+
+
+def _fork_this(_preload: Sequence[str], descriptors: tuple[int, int]) -> int:
+    """Fork a zygote of this process; it leaves the death pipe, which is for the time of imports."""
+    pid = os.fork()
+    if pid == 0:
+        run_and_exit(partial(_become_zygote, descriptors[0]))
+    return pid
+
+
+def _become_zygote(link_fd: int) -> NoReturn:
+    drop_parent_exit_handlers()
+    close_inherited({link_fd})
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    _detach()
+    os.environ.update(_ONE_THREAD)
+    gc.collect()
+    gc.freeze()
+    _serve(Link(socket(fileno=link_fd)))
 
 
 def _streams() -> tuple[int, ...]:

@@ -7,9 +7,7 @@ the parent from the main thread, or from a thread of their own.
 import contextlib
 import importlib
 import logging
-import mmap
 import os
-import pickle
 import queue
 import sys
 import threading
@@ -31,7 +29,7 @@ from .process import (
     set_title,
 )
 from .settings import SharedLock, WorkerContext, WorkerSpec
-from .worker_init import WorkerInit
+from .worker_init import WorkerInit, read_init
 
 _log = logging.getLogger(__name__)
 _FLUSH_WITHIN = 2.0
@@ -230,7 +228,7 @@ def worker_main(link: Link) -> int:
     parent_monitor.start()
     try:
         shutdown_request.handle_signals()
-        init = _read_init(init_fd)
+        init = read_init(init_fd)
         process = _WorkerProcess(
             init, progress_fd, store_fd, link, parent_monitor, shutdown_request, tuple(wakeups)
         )
@@ -248,12 +246,6 @@ def _bind_to_parent(death_pipe: int) -> None:
         os.close(nothing)
     die_one_second_after_hangup()
     send_signal_at_hangup(death_pipe, -os.getpid())
-
-
-def _read_init(fd: int) -> WorkerInit:
-    with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as written:
-        os.close(fd)
-        return pickle.loads(written)
 
 
 class _WorkerProcess:

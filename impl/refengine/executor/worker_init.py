@@ -1,5 +1,7 @@
-"""The first message to a new worker, and how the worker applies it."""
+"""What a new worker is told by its parent, how it is handed over, and how the worker applies it."""
 
+import io
+import mmap
 import os
 import pickle
 import sys
@@ -39,13 +41,7 @@ class WorkerInit:
 
     def apply(self) -> WorkerSpec:
         """Take over the parent's environment, and return the decoded spec."""
-        os.environ.clear()
-        os.environ.update(self.environ)
-        if self.folder:
-            os.chdir(self.folder)
-        sys.path[:] = self.path
-        # Passed, not searched for: a search that is killed leaves the file that it tried to write.
-        tempfile.tempdir = self.temporary
+        apply_environment(self.environ, self.folder, self.path, self.temporary)
         if self.main:
             spawn.prepare(self.main)
         return pickle.loads(self.worker)
@@ -63,6 +59,35 @@ def parent_environment() -> dict[str, Any]:
         "path": list(sys.path),
         "temporary": tempfile.gettempdir(),
     }
+
+
+def apply_environment(
+    environ: dict[str, str], folder: str, path: list[str], temporary: str
+) -> None:
+    """Take over what `parent_environment` returned in the parent."""
+    os.environ.clear()
+    os.environ.update(environ)
+    if folder:
+        os.chdir(folder)
+    sys.path[:] = path
+    # Passed, not searched for: a search that is killed leaves the file that it tried to write.
+    tempfile.tempdir = temporary
+
+
+def write_init(init: object) -> io.FileIO:
+    """Write it to a file without a name, which closes with the last reference to it."""
+    file = io.FileIO(os.memfd_create("refengine-birth", os.MFD_CLOEXEC), "w")
+    data = memoryview(pickle.dumps(init))
+    while data:
+        data = data[file.write(data) :]
+    return file
+
+
+def read_init(fd: int) -> Any:
+    """Return what was written to such a file, and close this descriptor of it."""
+    with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as written:
+        os.close(fd)
+        return pickle.loads(written)
 
 
 def with_thread_limit(environ: dict[str, str]) -> dict[str, str]:

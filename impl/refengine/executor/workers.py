@@ -1,6 +1,5 @@
 """The workers of a pool in their parent: process, link, death pipe, and what each reported."""
 
-import io
 import os
 import pickle
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from .nodes.settings import NodeContext
 from .process import Process, ProgressBoard, link_pair, new_progress_file, send_signal_at_hangup
 from .settings import PoolSettings, WorkerSpec
 from .start_methods import StartFunction, start_method
-from .worker_init import WorkerInit, main_program, parent_environment
+from .worker_init import WorkerInit, main_program, parent_environment, write_init
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class WorkerHandle:
 
     def start(self, start: StartFunction, init: WorkerInit, shared: Sequence[int]) -> None:
         """Start the process, with the descriptors that it shares with other workers."""
-        init_file = _init_file(init)
+        init_file = write_init(init)
         own(init_file)
         try:
             sent = self.link.send("born", init_file.fileno(), self.death_pipe.fileno(), *shared)
@@ -151,12 +150,3 @@ class WorkerSet:
         wakeups = zip(self.ranks, self._wakeups, strict=True)
         found = [fd.fileno() for each, fd in wakeups if first <= each < first + size]
         return found if len(found) > 1 else []
-
-
-def _init_file(init: WorkerInit) -> io.FileIO:
-    """Write it to a file without a name, which closes with the last reference to it."""
-    file = io.FileIO(os.memfd_create("refengine-birth", os.MFD_CLOEXEC), "w")
-    data = memoryview(pickle.dumps(init))
-    while data:
-        data = data[file.write(data) :]
-    return file

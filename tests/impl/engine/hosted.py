@@ -13,6 +13,7 @@ import zmq
 
 from refengine.base import ownership
 from refengine.base.clock import Clock, monotonic
+from refengine.base.fds import Fd
 from refengine.coordinator import Addresses, Report, Start, State
 from refengine.coordinator import protocol as coordinator_wire
 from refengine.engine import protocol
@@ -76,10 +77,10 @@ class Hosted:
         self.folder = ownership.new_directory()
         self.link, theirs = multiprocessing.Pipe()
         settings = EngineSettings(**given)
-        self.init = CoreInit(
-            f"core-{rank}", rank, 1, settings, str(self.folder), os.getppid(), waves
-        )
-        self.core = CoreProcess(self.init, theirs, self.pool.stepper(settings), clock)
+        self.init = CoreInit(f"core-{rank}", rank, 1, settings, str(self.folder), waves)
+        self.parent = Fd(os.pidfd_open(os.getppid()))
+        stepper = self.pool.stepper(settings)
+        self.core = CoreProcess(self.init, theirs, self.parent, stepper, clock)
         self.thread = threading.Thread(target=self.core.serve, daemon=True)
         self.front: Any = None
 
@@ -140,6 +141,7 @@ class Hosted:
         self.thread.join(PATIENCE)
         assert not self.thread.is_alive(), "the core does not close"
         self.link.close()
+        self.parent.close()
         self.sockets.close()
         ownership.remove_directory(self.folder)
 

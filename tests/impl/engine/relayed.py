@@ -7,13 +7,13 @@ import os
 import signal
 import threading
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from typing import Any
 
 from refengine.coordinator import Addresses
 from refengine.engine.core.process import CoreInit
 from refengine.engine.protocol import Close, KvLinkResult, LinkKv, Ready
 from refengine.engine.supervisor.replica import Replica
+from refengine.executor.process import ChildProcess
 
 from .pools import NOBODY
 
@@ -58,11 +58,16 @@ class Core:
                 break
         return [message for message in self.heard if isinstance(message, kind)]
 
-    def process(self, target: Any, args: tuple[Any, ...], name: str) -> BaseProcess:
-        """In the place of a spawned process."""
-        init, link, hears_death = args
+    def start(self, init: CoreInit, link: Connection, hears_death: Connection) -> ChildProcess:
+        """In the place of `start_core`."""
         assert init == self.init
-        return _FORK.Process(target=self._live, args=(link, hears_death), name=name)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self._live(link, hears_death)
+            finally:
+                os._exit(1)
+        return ChildProcess(pid)
 
     def _live(self, link: Connection, hears_death: Connection) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -117,7 +122,7 @@ class Cores:
             raise self.failures[init.name]
         core = Core(init, serves=init.name not in self.mute, slow=self.slow)
         self.all.append(core)
-        replica = Replica(init, core.process)
+        replica = Replica(init, core.start)
         core.pid = replica.pid
         return replica
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from refengine.errors import Cancelled
-from refengine.executor import parent_monitor, worker
+from refengine.executor import parent_monitor, worker, worker_init
 from refengine.executor.parent_monitor import (
     LEAVE,
     ParentMonitor,
@@ -351,7 +351,7 @@ class TestWorkerMain:
     def test_what_it_is_told_is_read_and_let_go_of(self):
         fd = os.memfd_create("birth")
         os.write(fd, pickle.dumps("everything"))
-        found: Any = worker._read_init(fd)
+        found: Any = worker_init.read_init(fd)
         assert found == "everything"
         with pytest.raises(OSError, match="Bad file"):
             os.fstat(fd)
@@ -361,7 +361,7 @@ class TestWorkerMain:
         ours, theirs = link_pair()
         birth_fd, did = os.memfd_create("birth"), list[str]()
         monkeypatch.setattr(worker, "_bind_to_parent", lambda death: did.append("bound"))
-        monkeypatch.setattr(worker, "_read_init", lambda fd: "birth")
+        monkeypatch.setattr(worker, "read_init", lambda fd: "birth")
 
         class Ear:
             def __init__(self, link: Any, death: int, shutdown_request: Any) -> None:

@@ -116,10 +116,15 @@ def look_at_shm(log: Log, role: str, pid: int) -> None:
 
 def look_at_files(log: Log, temporary: Path) -> None:
     """Record the rights of everything below the play's temporary folder but sockets."""
-    for path in sorted(temporary.rglob("*")):
+    for path in sorted(_all_below(temporary)):
         with contextlib.suppress(OSError):
             if not stat.S_ISSOCK(path.lstat().st_mode):
                 _rights(log, "file-rights", "", os.getpid(), path, temporary)
+
+
+def _all_below(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):  # passes over what vanishes meanwhile
+        yield from (Path(parent, name) for name in (*folders, *files))
 
 
 def _rights(log: Log, kind: str, role: str, pid: int, path: Path, temporary: Path) -> None:

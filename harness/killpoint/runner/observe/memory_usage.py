@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.history.log import Log
+from killpoint.ledger import paths_below
 from killpoint.runner.observe import exposure_probe
 
 ROOM = 1 << 20
@@ -128,7 +129,7 @@ def descriptors(pid: int) -> int:
 
 def logged(folder: Path, role: str, temporary: str = "t") -> int:
     """Return the bytes of a role's output, with its children's, and of temporary files."""
-    files = [folder / f"{role}.err", *(folder / temporary).rglob("*")]
+    files = [folder / f"{role}.err", *paths_below(folder / temporary)]
     total = 0
     for file in files:
         with contextlib.suppress(OSError):

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from killpoint.errors import CannotWork
 from killpoint.history.log import Log
+from killpoint.ledger import paths_below
 from killpoint.runner.observe.diagnosis import last_line, seen
 from killpoint.runner.processes.priority import to_thread_ahead
 from killpoint.scenario import AnyStep, Attack, Fault, ProbeExposure, Scenario
@@ -488,7 +489,7 @@ class Driver:
             kept = [path for path in shm.iterdir() if path.name != exhaustion.BALLAST]
         return {
             "shm": sum(bytes_of(path) for path in kept),
-            "files": sum(not path.is_dir() for path in temporary.rglob("*")),
+            "files": sum(not path.is_dir() for path in paths_below(temporary)),
         }
 
     def _leaves_within(self, step: ServerWaitGone) -> float:

@@ -16,9 +16,10 @@ import zmq
 
 from ...base import ownership
 from ...base.clock import Clock, monotonic
+from ...base.fds import Fd
 from ...base.frame_decoding import DropCounter, Malformed
 from ...coordinator import EngineLink, EngineWave, Report
-from ...executor.process import die_one_second_after_hangup, send_signal_at_hangup
+from ...executor.process import await_end, die_one_second_after_hangup, send_signal_at_hangup
 from .. import protocol
 from ..loopback import HOST
 from ..protocol import (
@@ -63,7 +64,6 @@ class CoreInit:
     settings: EngineSettings
     folder: str
     """Folder of its sockets; removed when it ends."""
-    parent: int
     waves: bool
     """True if it steps together with other replicas, in waves."""
 
@@ -72,25 +72,36 @@ def core_main(
     init: CoreInit,
     link: Connection,
     death: Connection,
+    parent: Fd,
     stepper: Callable[[EngineSettings], WorkerStepper] = WorkerStepper,
 ) -> None:
-    """Serve, in the child, until a `Close`, a failure of the workers, or the parent's end."""
+    """Serve, in the core's process, until a `Close`, a failure of the workers, or the parent's end.
+
+    Args:
+        death: reading end of a pipe whose writing end is the supervisor's alone.
+        parent: pidfd of the supervisor.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to handle
     die_one_second_after_hangup()
     send_signal_at_hangup(death.fileno(), os.getpid())
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text(f"refengine:{init.name}")  # the kernel cuts it
     os.umask(0o077)
-    CoreProcess(init, link, stepper(init.settings)).serve()
+    CoreProcess(init, link, parent, stepper(init.settings)).serve()
 
 
 class CoreProcess:
     """Shell of a core: this thread owns the sockets; the stepper's thread runs the workers."""
 
     def __init__(
-        self, init: CoreInit, link: Connection, stepper: WorkerStepper, clock: Clock = monotonic
+        self,
+        init: CoreInit,
+        link: Connection,
+        parent: Fd,
+        stepper: WorkerStepper,
+        clock: Clock = monotonic,
     ) -> None:
-        self._init, self._link, self._clock = init, link, clock
+        self._init, self._link, self._parent, self._clock = init, link, parent, clock
         settings = init.settings
         wave = EngineWave(init.rank) if init.waves else None
         peer_timeout = min(5.0, settings.step_timeout)
@@ -251,7 +262,7 @@ class CoreProcess:
         if now < self._heartbeat_at + _HEARTBEAT and load == self._reported_load:
             return
         self._heartbeat_at, self._reported_load = now, load
-        if os.getppid() != self._init.parent:  # the link may stay open in a fork of the parent's
+        if await_end(self._parent, 0.0):  # the link may stay open in a fork of the parent's
             self._orphaned()
         since = core.stepping_since
         busy = 0.0 if since is None else now - since

@@ -15,6 +15,8 @@ from ..model.batching import Batch, StepResult
 from ..settings import EngineSettings
 
 _WORKER = "refengine.engine.core.worker:EngineWorker"
+PRELOAD = ("torch", "refengine.engine.core.worker")
+"""Modules that every worker needs."""
 _GRACE = 1.0  # seconds for workers to exit by themselves, and again after SIGTERM
 _CHUNK, _CHUNKS = 1 << 17, 4
 """Size of the workers' queues: a step is small, and their memory is taken at the start."""
@@ -117,7 +119,7 @@ class WorkerStepper:
                 "lease": settings.kv_lease,
             },
             settings=PoolSettings(
-                preload=("torch", "refengine.engine.core.worker"),
+                preload=PRELOAD,
                 start_timeout=settings.start_timeout,
                 grace=_GRACE,
                 term_grace=_GRACE,

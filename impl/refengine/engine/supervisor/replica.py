@@ -4,18 +4,18 @@ import contextlib
 import multiprocessing
 import signal
 from collections.abc import Callable
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from ...base import ownership
 from ...base.fds import own
 from ...executor.errors import how_it_ended
-from ...executor.process import ChildProcess, has_ended, send_signal
-from ..core.process import CoreInit, core_main
+from ...executor.process import Process, has_ended, send_signal
+from ..core.process import CoreInit
+from ..core.start import start_core
 from ..core.worker_processes import WorkerProcesses
 from ..protocol import Close, FromChild, Ready, ReplicaDown, ToChild
 
-_SPAWN = multiprocessing.get_context("spawn")
 _TO_BE_TOLD = 0.5  # seconds from a process's end to its exit status
 _TO_REAP = 3.0  # seconds for a killed process to be gone
 
@@ -24,26 +24,25 @@ class Replica:
     """One process of a replica. It starts at once, and ends when this process does."""
 
     def __init__(
-        self, init: CoreInit, process: Callable[..., BaseProcess] = _SPAWN.Process
+        self,
+        init: CoreInit,
+        start: Callable[[CoreInit, Connection, Connection], Process] = start_core,
     ) -> None:
         self.name, self.life = init.name, init.life
         self.ready: Ready | None = None
         self.listens = True
         """True while further messages may come from it."""
         self._cause = ""
-        self._core: ChildProcess | None = None
         self._workers = WorkerProcesses()
         self._folder = Path(init.folder)
         self.link, theirs = multiprocessing.Pipe()
         hears_death, self._alive = multiprocessing.Pipe(duplex=False)
         for end in (self.link, self._alive):
             own(end)
-        self._process = process(target=core_main, args=(init, theirs, hears_death), name=init.name)
         try:
-            self._process.start()
-            self._core = ChildProcess(self.pid)
+            self._core = start(init, theirs, hears_death)
         except BaseException:
-            self._release()
+            self._release_ends()
             raise
         finally:
             theirs.close()
@@ -52,13 +51,12 @@ class Replica:
     @property
     def pid(self) -> int:
         """Process id of the core."""
-        assert self._process.pid is not None
-        return self._process.pid
+        return self._core.pid
 
     @property
     def sentinel(self) -> int:
         """Descriptor that is readable once the core has ended."""
-        return self._process.sentinel
+        return self._core.pidfd.fileno()
 
     @property
     def votes(self) -> str:
@@ -68,7 +66,7 @@ class Replica:
     def pids(self) -> dict[str, int]:
         """Return its live processes' ids by name."""
         core = self._core
-        found = {} if core is None or has_ended(core) else {self.name: core.pid}
+        found = {} if has_ended(core) else {self.name: core.pid}
         workers = self._workers.alive()
         return found | {f"{self.name}/worker-{rank}": pid for rank, pid in workers.items()}
 
@@ -97,16 +95,12 @@ class Replica:
         """Describe why it ended, as far as that is known."""
         if self._cause:
             return f"has ended: {self._cause}"
-        self._process.join(_TO_BE_TOLD)
-        code = self._process.exitcode
-        if code is None:
-            return "was ended"
-        return how_it_ended(-code if code < 0 else None, code)
+        outcome = self._core.outcome(_TO_BE_TOLD)
+        return "was ended" if outcome is None else how_it_ended(outcome.signal, outcome.status)
 
     def kill(self) -> None:
         """Kill the core and its workers, stopped or not."""
-        if self._core is not None:
-            send_signal(self._core, signal.SIGKILL)
+        send_signal(self._core, signal.SIGKILL)
         self._workers.kill()
 
     def leave(self) -> None:
@@ -115,17 +109,19 @@ class Replica:
 
     def end(self, seconds: float = 0.0) -> None:
         """Wait `seconds` for it to exit by itself, kill what is left, and release everything."""
-        self._process.join(seconds)
+        has_ended(self._core, seconds)
         self.kill()
-        self._process.join(_TO_REAP)
+        self._core.outcome(_TO_REAP)
         self._workers.kill(_TO_REAP)
         self._release()
         ownership.remove_stale_names()
 
     def _release(self) -> None:
         self._workers.close()
-        if self._core is not None:
-            self._core.close()
+        self._core.close()
+        self._release_ends()
+
+    def _release_ends(self) -> None:
         for end in (self.link, self._alive):
             end.close()
         ownership.remove_directory(self._folder)

@@ -174,10 +174,10 @@ class Supervisor:
         prefills = name in self._prefills
         rank = 0 if prefills else self._decodes.index(name)
         waves = self._waves and not prefills
-        init = CoreInit(name, rank, life, self._settings, str(folder), os.getpid(), waves)
+        init = CoreInit(name, rank, life, self._settings, str(folder), waves)
         try:
             replica = self._replicas[name] = self._new_replica(init)
-        except OSError as error:
+        except (RefengineError, OSError) as error:
             ownership.remove_directory(folder)
             self._lost(name, str(error))
             return

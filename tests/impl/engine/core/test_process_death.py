@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from refengine.base import ownership
+from refengine.base.fds import Fd
 from refengine.engine.core.process import CoreInit, core_main
 from refengine.engine.protocol import Close, Ready, ReplicaDown
 from refengine.engine.settings import EngineSettings
@@ -39,8 +40,8 @@ class Living:
         self.worker.close()
 
 
-def living(*, moved: int = 0) -> Living:
-    """``moved``: by how much the parent that it is told of is another."""
+def living(parent: int | None = None) -> Living:
+    """``parent``: pid of the parent that it is told of; None: it has it."""
     link, theirs = multiprocessing.Pipe()
     hears, alive = multiprocessing.Pipe(duplex=False)
 
@@ -50,8 +51,9 @@ def living(*, moved: int = 0) -> Living:
         worker = worker_with_a_folder()
         folder, _ = str(ownership.new_directory()), ownership.new_directory()
         say((worker, folder))
-        init = CoreInit("core-7", 7, 1, EngineSettings(), folder, os.getppid() + moved, False)
-        core_main(init, theirs, hears, Pool((worker,)).stepper)
+        init = CoreInit("core-7", 7, 1, EngineSettings(), folder, False)
+        supervisor = Fd(os.pidfd_open(parent or os.getppid()))
+        core_main(init, theirs, hears, supervisor, Pool((worker,)).stepper)
 
     role = Role(live)
     theirs.close()
@@ -108,8 +110,14 @@ def test_without_its_parent_it_goes_at_once_with_its_workers_and_what_they_had()
         core.end()
 
 
-def test_its_parent_is_gone_when_it_has_another_though_the_link_lives_on() -> None:
-    core = living(moved=1)
+def test_its_parent_is_gone_though_the_link_lives_on_in_a_fork_of_the_parents() -> None:
+    supervisor = os.fork()
+    if supervisor == 0:
+        while True:
+            signal.pause()
+    core = serving(living(supervisor))
+    os.kill(supervisor, signal.SIGKILL)
+    os.waitpid(supervisor, 0)
     try:
         assert os.waitstatus_to_exitcode(core.role.wait()) == 1
         assert not core.folder.exists()

@@ -35,9 +35,9 @@ class Kept:
         self.workers = [_FORK.Process(target=signal.pause) for _ in range(workers)]
         for each in self.workers:
             each.start()
-        init = CoreInit("core-0", 0, 3, EngineSettings(), str(folder), os.getpid(), False)
+        init = CoreInit("core-0", 0, 3, EngineSettings(), str(folder), False)
         self.core = Core(init, serves=serves, workers=tuple(each.pid for each in self.workers))
-        self.replica = Replica(init, self.core.process)
+        self.replica = Replica(init, self.core.start)
         self.folder = Path(folder)
 
     def hear(self) -> list[Any]:
@@ -181,21 +181,15 @@ def test_what_its_dead_workers_left_is_swept_with_it(keep: Any) -> None:
 
 def test_one_that_cannot_be_started_leaves_nothing() -> None:
     folder = ownership.new_directory()
-    init = CoreInit("core-0", 0, 1, EngineSettings(), str(folder), os.getpid(), False)
+    init = CoreInit("core-0", 0, 1, EngineSettings(), str(folder), False)
     ends: list[Any] = []
 
-    class Never:
-        """A process that cannot be."""
-
-        def start(self) -> None:
-            raise OSError("no process")
-
-    def process(*, args: tuple[Any, ...], **_: Any) -> Any:
-        ends.extend(args[1:])
-        return Never()
+    def start(_: CoreInit, *given: Any) -> Any:
+        ends.extend(given)
+        raise OSError("no process")
 
     with pytest.raises(OSError, match="no process"):
-        Replica(init, process)
+        Replica(init, start)
     assert [end.closed for end in ends] == [True, True]
     assert not folder.exists()
 
