@@ -131,6 +131,8 @@ class ForkRole(msgspec.Struct, tag=True):
     """That process's descriptor of the host's network namespace."""
     errand: bytes = b""
     """Orders of a process that is no role."""
+    preforks: bool = False
+    """True if the target makes, first of all, the process that its parts are forked from."""
 
 
 class ForkZygote(msgspec.Struct, tag=True):
@@ -169,6 +171,9 @@ class Loaded(msgspec.Struct, tag=True):
     missing: bool = False
     torch: bool = False
     """True if roles find torch imported."""
+    prefork_modules: dict[str, list[str]] = {}
+    """Modules of the process that parts are forked from, for each system where one can be made
+    before a play."""
     files: dict[str, str] = {}
     """Paths of the target's own files, by their path in its package."""
 

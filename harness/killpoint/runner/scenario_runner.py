@@ -38,6 +38,7 @@ from killpoint.runner.protocol import (
     ForkRole,
     Guarded,
     Hello,
+    Loaded,
     Order,
     Packet,
     Parts,
@@ -54,6 +55,12 @@ from killpoint.systems.registry import system_of
 EventSource = Channel | socket.socket | PageWatch | ProcessWatch | Terminal
 """Source of events that the runner polls."""
 _LATE = 0.005
+
+
+def prefork_modules(scenario: Scenario, loaded: Loaded) -> list[str]:
+    """Return the modules of the process from which parts are forked, if it is made before."""
+    system = system_of(scenario)
+    return loaded.prefork_modules.get(system.name, []) if system.preforks(scenario) else []
 
 
 class ScenarioRunner:
@@ -555,6 +562,7 @@ class ScenarioRunner:
             shm_of=self._shm_of,
             net_of=self._hosts.pid if self._hosts else 0,
             net_door=self._hosts.door(role) if self._hosts else 0,
+            preforks=bool(prefork_modules(self.scenario, self.zygote.loaded)),
         )
         child = self.zygote.fork(order)
         self.actors[role] = RoleProcess(role, child, child)

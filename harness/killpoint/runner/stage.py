@@ -27,7 +27,7 @@ from killpoint.runner.observe import accelerators
 from killpoint.runner.processes import remote_call
 from killpoint.runner.processes.zygote_client import Zygote, ZygoteSource
 from killpoint.runner.protocol import ForkRole
-from killpoint.runner.scenario_runner import ScenarioRunner
+from killpoint.runner.scenario_runner import ScenarioRunner, prefork_modules
 from killpoint.scenario import Message, Scenario
 from killpoint.systems.base import OwnPlayer, Player
 from killpoint.systems.registry import own_player_of, system_of
@@ -91,7 +91,8 @@ class Stage:
         self.confirmed: set[str] = set()
         """See :class:`killpoint.search.case_run.PlaysAlone`."""
         self._abandoned = False
-        self._with_torch: Zygote | None = None
+        self._with: dict[tuple[str, ...], Zygote] = {}
+        """Zygotes whose roles find further modules imported."""
         self._source = source
         try:
             self.zygote = source.copy(self.root) if source else Zygote(spec, self.root)
@@ -119,8 +120,8 @@ class Stage:
         """End the zygote and remove every play's folder."""
         for player in self._players.values():
             player.close()
-        if self._with_torch is not None:
-            self._with_torch.close()
+        for zygote in self._with.values():
+            zygote.close()
         self.zygote.close()
         shutil.rmtree(self.root, ignore_errors=True)
 
@@ -299,14 +300,19 @@ class Stage:
 
     def _zygote_for(self, scenario: Scenario) -> Zygote:
         """Return the zygote whose roles find their imports, with as few others as possible."""
-        if self.zygote.loaded.torch or not installed("torch") or not _needs_torch(scenario):
+        loaded = self.zygote.loaded
+        needed = prefork_modules(scenario, loaded)
+        if not loaded.torch and installed("torch") and _needs_torch(scenario):
+            needed = ["torch", *needed]
+        if not needed:
             return self.zygote
-        if self._with_torch is None:
+        key = tuple(needed)
+        if key not in self._with:
             if self._source is not None:
-                self._with_torch = self._source.copy(self.root, ("torch",))
+                self._with[key] = self._source.copy(self.root, key)
             else:
-                self._with_torch = Zygote(self.spec, self.root, ("torch",), of=self.zygote)
-        return self._with_torch
+                self._with[key] = Zygote(self.spec, self.root, key, of=self.zygote)
+        return self._with[key]
 
     def _run(
         self,

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from killpoint.ledger import Ledger
-from killpoint.scenario import AnyStep, Fault, Scenario
+from killpoint.scenario import AnyStep, Fault, Scenario, Wait
 from killpoint.scenario_errors import Place, few
 from killpoint.targets.shapes import Device
 
@@ -135,6 +135,14 @@ class System:
         del scenario
         return False
 
+    def preforks(self, scenario: Scenario) -> bool:
+        """Return whether the process that parts are forked from may be made before the play.
+
+        Not if a start is on trial, or what is open to a process and what it leaves.
+        """
+        del scenario
+        return False
+
     def on_device(self, scenario: Scenario, device: Device) -> Scenario:
         """Return the scenario as it is played with workers on this device."""
         del device
@@ -166,3 +174,16 @@ class OwnPlayer(System):
     def player(self, spec: str, root: Path) -> Player:
         """Return what plays scenarios on the target of a resolved spec, in the folder ``root``."""
         raise NotImplementedError
+
+
+def starts_at_once(scenario: Scenario, start: type[AnyStep], on_trial: frozenset[str]) -> bool:
+    """Return whether a scenario begins with an undisturbed start, and judges nothing of it.
+
+    Args:
+        start: the system's step of it.
+        on_trial: invariants that judge starts, or processes as they were started.
+    """
+    steps = scenario.steps
+    undisturbed = len(steps) > 1 and isinstance(steps[0], start) and isinstance(steps[1], Wait)
+    plain = scenario.start == "zygote" and scenario.umask is None and not scenario.terminal
+    return undisturbed and plain and not on_trial.intersection(scenario.judges)

@@ -83,6 +83,23 @@ class UnsupportedByTarget(Exception):
     """The target cannot do what was asked: the case is `unsupported`, never `held`."""
 
 
+@runtime_checkable
+class Preforks(Protocol):
+    """Optional: the target's parts are forked from a process that imports what they need.
+
+    Where no start is on trial, each role of the play makes that process by a fork of itself before
+    it does anything else, in milliseconds: as in a program that has had such parts before.
+    """
+
+    def prefork_modules(self, system: str) -> Sequence[str]:
+        """Return the names of the modules that it has imported; none: it is not made before."""
+        ...
+
+    def prefork(self, system: str) -> None:
+        """Make it, in a process that has these modules imported, one thread and no part yet."""
+        ...
+
+
 class Target(Protocol):
     """An implementation under test, as the zygote and the roles see it.
 

@@ -70,6 +70,7 @@ from killpoint.targets.protocol import (
     HasRing,
     HasSlots,
     HasWire,
+    Preforks,
     Simulates,
     Target,
 )
@@ -201,7 +202,22 @@ def _load(spec: str, channel: Channel, more: Sequence[str]) -> tuple[Target, Loa
     torch = "torch" in sys.modules
     limits: list[Disclaimer] = list(getattr(target, "disclaimers", ()))
     files = own_files(target)
-    told = Loaded(os.getpid(), name, version, list(words), notes, limits, torch=torch, files=files)
+    forks = {
+        system: list(modules)
+        for system in ("pool", "engine")
+        if isinstance(target, Preforks) and (modules := target.prefork_modules(system))
+    }
+    told = Loaded(
+        os.getpid(),
+        name,
+        version,
+        list(words),
+        notes,
+        limits,
+        torch=torch,
+        files=files,
+        prefork_modules=forks,
+    )
     return target, told
 
 
@@ -364,6 +380,8 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
         if order.terminal:
             become_job(order.terminal, Path(order.folder))
         enter_play(Path(order.folder), order.role)
+        if order.preforks and isinstance(target, Preforks):
+            target.prefork(order.system)
         live_as_role(order, target)
     else:
         enter_play(Path(order.folder), f"{order.role}-launcher", temporary="launchers")

@@ -9,11 +9,14 @@ import msgspec
 from killpoint import scenario as script
 from killpoint.scenario import AnyStep, Scenario
 from killpoint.scenario_errors import Place
-from killpoint.systems.base import System
+from killpoint.systems.base import System, starts_at_once
 from killpoint.systems.engine.validate import unplayable_engine
 
 LEAVES_WITHIN = 20.0
 """Seconds for an engine to be stopped, whatever was done to it."""
+
+
+_STARTS_ON_TRIAL = frozenset({"L1", "S1", "S2", "S3", "S4"})
 
 
 class EngineSystem(System):
@@ -50,6 +53,10 @@ class EngineSystem(System):
         if isinstance(step, script.EngineStart):
             return msgspec.json.encode(scenario.engine)
         return b""
+
+    def preforks(self, scenario: Scenario) -> bool:
+        """See the base class."""
+        return starts_at_once(scenario, script.EngineStart, _STARTS_ON_TRIAL)
 
 
 SYSTEM = EngineSystem()

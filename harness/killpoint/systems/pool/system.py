@@ -9,12 +9,15 @@ import msgspec
 from killpoint import scenario as script
 from killpoint.scenario import AnyStep, Scenario
 from killpoint.scenario_errors import Place
-from killpoint.systems.base import System
+from killpoint.systems.base import System, starts_at_once
 from killpoint.systems.pool.validate import unplayable_pool
 from killpoint.targets.shapes import Device
 
 LEAVES_WITHIN = 8.0
 """Seconds beside the two graces that its workers are given."""
+
+
+_STARTS_ON_TRIAL = frozenset({"W7", "W9", "W10", "L1"})
 
 
 class PoolSystem(System):
@@ -56,6 +59,11 @@ class PoolSystem(System):
         asked = [s for s in scenario.steps if isinstance(s, script.Call | script.Submit)]
         forked = scenario.pool is not None and scenario.pool.start == "fork"
         return forked and any(step.method == "collective" for step in asked)
+
+    def preforks(self, scenario: Scenario) -> bool:
+        """See the base class."""
+        default = scenario.pool is not None and scenario.pool.start == "default"
+        return default and starts_at_once(scenario, script.PoolStart, _STARTS_ON_TRIAL)
 
     def on_device(self, scenario: Scenario, device: Device) -> Scenario:
         """See the base class."""

@@ -24,6 +24,7 @@ from killpoint.targets.refengine import (
 )
 from killpoint.targets.shapes import GroupShape, QueueShape
 from refengine.base.serialization import Limits
+from refengine.engine.core.start import CORE_PRELOAD
 from refengine.errors import (
     Busy,
     Cancelled,
@@ -35,6 +36,7 @@ from refengine.errors import (
     QueueClosed,
     RankRefused,
 )
+from refengine.executor import Zygote
 from refengine.group import Group
 from refengine.queue import Handle, MessageQueue
 from refengine.ring.layout import NUMBER, READERS_SLEEP, WRITER_SLEEPS, WRITER_STATE, Layout
@@ -46,6 +48,7 @@ __all__ = ["RefengineTarget"]
 Words = Callable[[str], AbstractContextManager[None]]
 
 _PEER_TIMEOUT = 10.0
+_POOL_WORKER = "killpoint.systems.pool.worker_class:PoolWorker"
 _JOINING, _BARRIER = 300.0, 30.0  # the group's own defaults
 _HOME = str(Path(refengine.__file__).parent) + "/"
 _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
@@ -117,6 +120,14 @@ class RefengineTarget(
 
     def load(self) -> None:
         """Do nothing: the import of this module has imported it."""
+
+    def prefork_modules(self, system: str) -> tuple[str, ...]:
+        """Return the modules of the zygote of workers, or of cores."""
+        return CORE_PRELOAD if system == "engine" else pool.preloads(_POOL_WORKER)
+
+    def prefork(self, system: str) -> None:
+        """Make that zygote a fork of this process."""
+        Zygote.fork_self(self.prefork_modules(system))
 
     def make(self, shape: QueueShape) -> MessageQueue:
         """Make the writer's end."""

@@ -19,15 +19,20 @@ OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
 _START = 300.0
 
 
+def preloads(worker: str) -> tuple[str, ...]:
+    """Return the modules that workers of this class are forked with."""
+    modules = (worker.partition(":")[0], WrappedWorker.__module__)
+    return (*modules, "torch") if "torch" in sys.modules else modules
+
+
 class PoolOfRefengine:
     """The half of the adapter that the executor's role needs."""
 
     def pool_start(self, shape: PoolShape, worker: str, timeout: float | None) -> Executor:
         """Start a pool; all workers are ready when this returns."""
-        modules = (worker.partition(":")[0], WrappedWorker.__module__)
         settings = PoolSettings(
             start="zygote" if shape.start == "default" else shape.start,
-            preload=(*modules, "torch") if "torch" in sys.modules else modules,
+            preload=preloads(worker),
             start_timeout=_START if timeout is None else timeout,
             grace=shape.grace,
             term_grace=shape.grace,

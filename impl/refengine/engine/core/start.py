@@ -15,6 +15,8 @@ from .process import CoreInit, core_main
 from .worker_stepper import PRELOAD
 
 _ENTRY = f"{__name__}:forked_main"
+CORE_PRELOAD = (*PRELOAD, __name__)
+"""Modules of the zygote that cores are forked from."""
 
 
 def start_core(init: CoreInit, link: Connection, death: Connection) -> Process:
@@ -26,7 +28,7 @@ def start_core(init: CoreInit, link: Connection, death: Connection) -> Process:
     Raises:
         ZygoteFailed, OSError: there is no process.
     """
-    zygote = Zygote.shared((*PRELOAD, __name__))
+    zygote = Zygote.shared(CORE_PRELOAD)
     ours, theirs = link_pair()
     file, me = write_init((init, parent_environment())), Fd(os.pidfd_open(os.getpid()))
     try:
