@@ -26,18 +26,20 @@ part() { # NAME COMMAND…
 
 part set-up bash ci/setup.sh dev
 if ((status == 0)); then
+    said=$(mktemp) || exit 70
+    basedpyright </dev/null >"$said" 2>&1 & # one thread, for a minute: beside what follows
+    types=$!
+    trap 'kill "$types" 2>/dev/null; rm -f "$said"' EXIT
     part 'ruff check' ruff check .
     part 'ruff format' ruff format --check .
     part imports lint-imports --no-logo
-    said=$(mktemp) || exit 70
-    basedpyright </dev/null >"$said" 2>&1 & # one thread, half a minute: beside the tests, which wait
-    types=$!
-    trap 'kill "$types" 2>/dev/null; rm -f "$said"' EXIT
     # Most of a test's time is a wait for processes: three workers for each core, as a check plays;
     # with two a fifth of the processors' time was idle. What starts none never waits.
     workers=$(($(nproc) * 3))
     ((${#chosen[@]})) && shift && workers=$(nproc)
     export PYTEST_XDIST_AUTO_NUM_WORKERS=${PYTEST_XDIST_AUTO_NUM_WORKERS:-$workers}
+    # Every worker collects all tests. In a fresh clone each would compile them, too.
+    ((${#chosen[@]} || $#)) || part collection eval 'pytest --collect-only -qq >/dev/null'
     part tests pytest -n auto --dist worksteal "${chosen[@]}" "$@"
     part types eval 'rc=0; wait "$types" || rc=$?; types=; cat "$said"; (exit "$rc")'
 fi

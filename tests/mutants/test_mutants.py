@@ -18,6 +18,7 @@ from killpoint.cases import select
 from killpoint.invariants import CATALOGUE
 from killpoint.judgement.judge import judge
 from killpoint.runner.stage import Stage
+from killpoint.search import generated
 from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
 
@@ -66,6 +67,12 @@ _LONG = {
 
 _BRIEF = list({m.invariant: m for m in reversed(_ROWS) if m.name not in _LONG}.values())
 """The first of each invariant."""
+
+
+@pytest.fixture(autouse=True)
+def unshrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That a mutant is caught is all that is asked here."""
+    monkeypatch.setattr(generated, "_SHRUNK_FOR", 0.0)
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
