@@ -168,8 +168,7 @@ def test_tensors_are_played_where_torch_is_imported_and_all_else_where_it_need_n
             message = Message(kind, 500)
             play = own.play(_scenario(Send([message]), Receive(1, timeout=9.0), Wait(within=9.0)))
             assert _kinds("R3", play) == []
-        with_torch = own._with_torch
-        assert with_torch is not None
+        with_torch = own._with["torch",]
         assert with_torch.loaded.torch
     assert not Path(f"/proc/{with_torch.pid}").exists()
 

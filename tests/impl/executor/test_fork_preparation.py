@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from refengine.executor import Zygote, fork_server, process, start_methods
+from refengine.executor import Zygote, fork_server, process, start_methods, worker
 from refengine.executor.process import link_pair
 
 from .test_zygote_steps import forks  # noqa: F401  a fixture
@@ -91,10 +91,14 @@ def test_a_forked_worker_begins_with_nothing_of_its_parents(of, monkeypatch):
     did: list[Any] = []
     for module in (start_methods, fork_server):
         monkeypatch.setattr(module, "drop_parent_exit_handlers", lambda: did.append("begin"))
+    for module in (start_methods, worker):
         monkeypatch.setattr(module, "worker_main", lambda link: did.append(link) or 6)
     monkeypatch.setattr(start_methods, "close_inherited", did.append)
     ours, theirs = link_pair()
-    status = start_methods._run_forked(theirs) if of == "fork" else fork_server._run_worker(theirs)
+    if of == "fork":
+        status = start_methods._run_forked(theirs)
+    else:
+        status = fork_server._run(fork_server._WORKER, theirs)
     assert status == 6
     close_inherited = [{theirs.fileno()}] if of == "fork" else []
     assert did == ["begin", *close_inherited, theirs]

@@ -60,8 +60,8 @@ class TestWithoutAProcess:
         report_end: list[Link] = []
 
         def answer() -> None:
-            name, (link, report, *streams) = made.other.receive()
-            assert name == "worker-3"
+            entry, (link, report, *streams) = made.other.receive()
+            assert entry == "refengine.executor.worker:worker_main"
             assert os.fstat(link).st_ino == os.fstat(theirs.fileno()).st_ino
             assert [os.fstat(fd).st_ino for fd in streams] == [os.fstat(n).st_ino for n in (1, 2)]
             for fd in (link, *streams):

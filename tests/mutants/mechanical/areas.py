@@ -111,6 +111,7 @@ AREAS: dict[str, tuple[str, ...]] = {
         "engine/engine.py",
         "engine/loopback.py",
         "engine/core/process.py",
+        "engine/core/start.py",
         "engine/core/worker_processes.py",
         "engine/core/worker_stepper.py",
         "engine/front_end/thread.py",
