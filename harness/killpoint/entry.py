@@ -1,8 +1,4 @@
-"""Entry point: a command's exit status, however it ends, and a fast start of ``inspect``.
-
-A user of ``killpoint inspect`` has an engine that hangs, or that takes every processor: what the
-other commands need is not imported for it.
-"""
+"""Entry point: a command's exit status, however it ends."""
 
 from __future__ import annotations
 
@@ -31,23 +27,9 @@ class Parser(argparse.ArgumentParser):
 
 def main() -> int:
     """The ``killpoint`` of a shell."""
-    if sys.argv[1:2] == ["inspect"]:
-        return run(_inspect)
-    from killpoint.cli import command_line
+    from killpoint.cli import main
 
-    return run(command_line)
-
-
-def _inspect() -> argparse.ArgumentParser:
-    from killpoint.arguments import say_defaults
-    from killpoint.inspection.command import add_parser
-
-    parser = Parser(prog="killpoint")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
-    add_parser(commands)
-    for each in commands.choices.values():
-        say_defaults(each)
-    return parser
+    return main()
 
 
 def run(

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from killpoint import cli
 from killpoint.cases import CASES
-from killpoint.cli import command_line, main
+from killpoint.cli import COMMANDS, check, command_line, main
 from killpoint.faults import FAULTS
 from killpoint.findings.attribution import Attribution
 from killpoint.invariants import CATALOGUE
@@ -216,7 +215,7 @@ def test_an_interrupt_is_told_as_one_also_where_python_wraps_it(
                 raise
             raise around from error
 
-    monkeypatch.setattr(cli, "plan", pressed)
+    monkeypatch.setattr(check, "plan", pressed)
     assert main(["check"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -367,3 +366,22 @@ def test_the_help_of_every_option_says_its_default() -> None:
         if not isinstance(action.default, bool) and "default" not in (action.help or "")
     ]
     assert silent == []
+
+
+def test_each_command_is_listed_with_the_words_of_its_own_module() -> None:
+    listed = {command.name: command.help for command in COMMANDS}
+    (whole,) = (
+        action
+        for action in command_line()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    assert {choice.dest: choice.help for choice in whole._choices_actions} == listed
+    assert command_line("").format_help() == command_line().format_help()
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    heavy = {"hypothesis", "msgspec", "numpy", "rich", "zmq"}
+    script = (
+        f"import sys, killpoint.cli as cli; cli.command_line(''); print({heavy} & {{*sys.modules}})"
+    )
+    assert subprocess.check_output([sys.executable, "-c", script]) == b"set()\n"

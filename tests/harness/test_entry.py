@@ -9,7 +9,7 @@ import pytest
 from killpoint import cli
 from killpoint.entry import main
 
-_HEAVY = ("killpoint.cli", "killpoint.cases", "killpoint.bench", "unearth", "zmq", "torch")
+_HEAVY = ("killpoint.cases", "killpoint.bench", "unearth", "zmq", "torch")
 
 
 def test_a_look_imports_nothing_of_the_other_commands():

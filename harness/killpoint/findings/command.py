@@ -24,7 +24,7 @@ from killpoint.targets.vllm.switch_offs.servers import switchable
 
 
 def add_parser(commands: Any) -> None:
-    """Both commands and their options."""
+    """Add `findings`."""
     listing = commands.add_parser(
         "findings",
         help="root causes that are known in a release, or those behind a run's violations",
@@ -46,6 +46,10 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="print tables for a document: what bites in a release, and what was fixed where",
     )
+
+
+def add_show_parser(commands: Any) -> None:
+    """Add `show`."""
     showing = commands.add_parser("show", help="a finding: symptom, place, trigger, what shows it")
     showing.set_defaults(command=_show)
     showing.add_argument("id")

@@ -1,4 +1,4 @@
-"""The command line: what is judged, played again, looked at, measured and reported."""
+"""`killpoint check`: a target is judged, its card printed, and the run kept in a folder."""
 
 from __future__ import annotations
 
@@ -8,50 +8,29 @@ import datetime
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from rich.console import Console
 
-from killpoint import __version__
-from killpoint.arguments import jobs, names, say_defaults, seconds, seconds_or_none
-from killpoint.bench.command import add_parser as add_bench_parser
-from killpoint.bisection.command import add_parser as add_bisect_parser
-from killpoint.bundled_scenarios import scenario_files
-from killpoint.campaign.command import add_parser as add_campaign_parser
+from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.case import Case
-from killpoint.cases import EVERY_CASE
 from killpoint.durations import expected, store
-from killpoint.entry import Parser, run
-from killpoint.faults import FAULTS
 from killpoint.findings.attribution import Attribution, without
-from killpoint.findings.command import add_parser as add_findings_parser
-from killpoint.findings.export_command import add_parser as add_export_parser
 from killpoint.findings.rows import unattributed
-from killpoint.inspection.command import add_parser as add_inspect_parser
-from killpoint.invariants import CATALOGUE
-from killpoint.judgement.explain import explain
 from killpoint.judgement.judge import Judgement, judge, plan
-from killpoint.judgement.rejudge import recheck
-from killpoint.judgement.replay import replay
 from killpoint.judgement.resume import Kept, begin, can_go_on, taken_up
-from killpoint.matrix.command import add_parser as add_matrix_parser
 from killpoint.progress.display import Watcher, watching
 from killpoint.progress.progress_state import Score
 from killpoint.report import check_outputs, verdict_json
 from killpoint.report.card import print_card
-from killpoint.report.command import add_parser as add_report_parser
-from killpoint.report.diff_command import add_parser as add_diff_parser
 from killpoint.report.html import document
 from killpoint.report.run_folder import read
-from killpoint.report.trace_command import add_parser as add_trace_parser
 from killpoint.review.command import add_option as add_base_option
 from killpoint.review.command import perform, refuse
-from killpoint.scenario import Depth, load
+from killpoint.scenario import Depth
 from killpoint.sigterm import ending_on_sigterm
-from killpoint.systems.server.environments import FORMS as ENGINES
-from killpoint.systems.server.environments.command import add_parser as add_environment_parser
 from killpoint.systems.server.plays.plan import told as told_plan
 from killpoint.targets.registry import FORMS, is_server, resolve
 from killpoint.targets.shapes import Device
@@ -63,49 +42,8 @@ _SHRINK = 10.0
 """Seconds: enough for some fifty plays of a case that fails at once."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status (the contract is in docs/tiers.md)."""
-    return run(command_line, arguments)
-
-
-def command_line() -> argparse.ArgumentParser:
-    """The parser of all commands; what it refuses is `BadUsage`."""
-    parser = Parser(prog="killpoint", description=__doc__)
-    parser.add_argument("--version", action="version", version=f"killpoint {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
-    _add_check(commands)
-    again = commands.add_parser(
-        "replay", help="play a scenario file: 1 reproduced, 0 held, 3 not reached"
-    )
-    again.set_defaults(command=_replay)
-    again.add_argument("file", type=Path)
-    again.add_argument("--target", help=f"instead of the file's own: {FORMS}")
-    rejudge = commands.add_parser("recheck", help="judge the stored records of a run again")
-    rejudge.set_defaults(command=_recheck)
-    rejudge.add_argument("run", type=Path)
-    about = commands.add_parser("explain", help="an invariant or a case: clause, needs, strength")
-    about.set_defaults(command=_explain)
-    about.add_argument("id")
-    listing = commands.add_parser("list", help="what there is")
-    listing.set_defaults(command=_list)
-    listing.add_argument("what", choices=sorted(_LISTS))
-    add_findings_parser(commands)
-    add_export_parser(commands)
-    add_inspect_parser(commands)
-    add_bench_parser(commands)
-    add_report_parser(commands)
-    add_diff_parser(commands)
-    add_trace_parser(commands)
-    add_matrix_parser(commands)
-    add_campaign_parser(commands)
-    add_bisect_parser(commands)
-    add_environment_parser(commands)
-    for each in commands.choices.values():
-        say_defaults(each)
-    return parser
-
-
-def _add_check(commands: Any) -> None:
+def add_parser(commands: Any) -> None:
+    """Add the command."""
     check = commands.add_parser(
         "check", help="judge a target; print the card, write verdict.json, report.html"
     )
@@ -331,83 +269,3 @@ def _run_folder(out: Path, target: str, again: Path | None) -> Generator[Path]:
             with contextlib.suppress(OSError):
                 parent.rmdir()
         raise
-
-
-def _replay(options: argparse.Namespace) -> int:
-    replayed = replay(options.file, options.target)
-    for outcome in replayed.outcomes:
-        kind = f" ({outcome.kind})" if outcome.kind else ""
-        print(
-            f"{outcome.id}: {outcome.outcome}{kind}"
-            + (f": {outcome.cause}" if outcome.cause else "")
-        )
-        for line in outcome.evidence:
-            print(f"    {line}")
-    print(replayed.ending)
-    return replayed.status()
-
-
-def _recheck(options: argparse.Namespace) -> int:
-    outcomes = recheck(options.run)
-    for outcome in outcomes:
-        print(f"{outcome.id}: {outcome.outcome}" + (f": {outcome.cause}" if outcome.cause else ""))
-    words = {outcome.outcome for outcome in outcomes}
-    return 1 if "violated" in words else 3 if "inconclusive" in words else 0
-
-
-def _explain(options: argparse.Namespace) -> int:
-    print(explain(options.id))
-    return 0
-
-
-def _list_invariants() -> Iterator[str]:
-    for item in CATALOGUE:
-        yield f"{item.id:4} {item.level:6} {item.clause}"
-
-
-def _list_cases() -> Iterator[str]:
-    for case in EVERY_CASE:
-        yield f"{case.id:42} {case.summary}" + (" (--full)" if case.full else "")
-
-
-def _list_scenarios() -> Iterator[str]:
-    for path in scenario_files():
-        yield f"{path.parent.name}/{path.name:44} {load(path).title}"
-
-
-def _list_targets() -> Iterator[str]:
-    yield from (
-        "refengine        the reference implementation",
-        "vllm==X.Y.Z      the queue of a published vLLM release, from its source archive",
-        "vllm@PATH        the queue of a vLLM working tree",
-        "sglang==X.Y.Z    the queue of a published SGLang release, from its source or a wheel",
-        "sglang@PATH      the queue of an SGLang working tree",
-        "serve:refengine  the reference implementation's server, judged from outside as a whole",
-        "serve:FILE.toml  any OpenAI-compatible server, told in a file (docs/servers.md)",
-        f"serve:…          a real engine's server (docs/environments.md): {ENGINES}",
-        "module:object    your own adapter (docs/own-implementation.md)",
-    )
-
-
-def _list_faults() -> Iterator[str]:
-    for fault in FAULTS.values():
-        yield f"{fault.name:9} {fault.summary}"
-
-
-_LISTS: dict[str, Callable[[], Iterator[str]]] = {
-    "invariants": _list_invariants,
-    "cases": _list_cases,
-    "scenarios": _list_scenarios,
-    "targets": _list_targets,
-    "faults": _list_faults,
-}
-
-
-def _list(options: argparse.Namespace) -> int:
-    for line in _LISTS[options.what]():
-        print(line)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

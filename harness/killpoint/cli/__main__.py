@@ -1,0 +1,7 @@
+"""``python -m killpoint.cli``."""
+
+import sys
+
+from killpoint.cli import main
+
+sys.exit(main())
