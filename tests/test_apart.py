@@ -118,6 +118,7 @@ class TestTheHarnessAlone:
         ended = python(harness.parent, "refengine", harness, arguments=["-c", script])
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ok\n", "")
 
+    @pytest.mark.full  # one that is convicted is told at every commit
     def test_another_queue_is_judged(self, harness: Path):
         ended = self.check(harness, "--target", "pipe_queue:PipeTarget", "--only", "R3,Q11")
         assert (ended.returncode, ended.stderr) == (0, "")

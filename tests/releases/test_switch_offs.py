@@ -73,6 +73,7 @@ def test_none_takes_anothers_place() -> None:
             assert (others != whole) == fits(id, path, text), id
 
 
+@pytest.mark.full
 def test_what_changes_nothing_in_a_target_is_not_among_its_switch_offs() -> None:
     spec = release_files(NEWEST).spec
     assert "late-replies" in switch_offs_of(spec)

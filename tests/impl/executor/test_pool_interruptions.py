@@ -66,6 +66,7 @@ def test_a_struck_shutdown_can_be_called_again():
         gone(pids, 0.1)
 
 
+@pytest.mark.full  # W10 strikes starts at every commit
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a destructor
 def test_a_struck_start_leaves_nobody_and_nothing():
     Zygote.shared(()).warm(20.0)

@@ -339,6 +339,7 @@ def test_a_forks_copy_is_refused_and_leaves_the_parents_alone():
         assert groups[0].recv_obj(1, 10) == "x"
 
 
+@pytest.mark.full  # G2 weighs groups at every commit
 def test_the_memory_does_not_grow_with_the_messages():
     with members(3) as groups:
         host, sender, receiver = groups
