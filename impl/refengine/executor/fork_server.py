@@ -39,6 +39,7 @@ from .process import (
     has_ended,
     link_pair,
     run_and_exit,
+    send_signal,
     send_signal_at_hangup,
 )
 
@@ -316,11 +317,22 @@ class Zygote:
         if self._preload_outcome[0] is not True:
             raise ZygoteFailed(self._process.pid, str(self._preload_outcome[0]))
 
-    def fork(self, child_link: Link, name: str, entry: str = _WORKER) -> "ForkedWorker":
+    def fork(
+        self,
+        child_link: Link,
+        name: str,
+        entry: str = _WORKER,
+        *,
+        within: float = _ANSWER_WITHIN,
+    ) -> "ForkedWorker":
         """Fork a worker; see `start_methods.StartFunction`.
 
         Args:
             entry: "module:function" of what the process runs, with the link, to its exit status.
+            within: seconds for the zygote to answer; it may have to import first.
+
+        Raises:
+            ZygoteFailed: it has ended, or did not answer in time.
         """
         ours, report = link_pair()
         own(ours)
@@ -329,14 +341,14 @@ class Zygote:
                 sent = self._link.send(entry, child_link.fileno(), report.fileno(), *_streams())
             finally:
                 report.close()
-            return self._receive_worker(ours) if sent else self._raise_failure()
+            return self._receive_worker(ours, within) if sent else self._raise_failure()
         except BaseException:
             ours.close()
             raise
 
-    def _receive_worker(self, report: Link) -> "ForkedWorker":
-        if not report.has_message(_ANSWER_WITHIN):
-            raise ZygoteFailed(self._process.pid, f"it did not answer in {_ANSWER_WITHIN:g} s")
+    def _receive_worker(self, report: Link, within: float) -> "ForkedWorker":
+        if not report.has_message(within):
+            raise ZygoteFailed(self._process.pid, f"it did not answer in {within:g} s")
         try:
             pid, (pidfd,) = report.receive()
         except EOFError:
@@ -352,6 +364,10 @@ class Zygote:
     def pid(self) -> int:
         """Process id of the zygote."""
         return self._process.pid
+
+    def kill(self) -> None:
+        """End a zygote that does nothing any more; what it forked lives on."""
+        send_signal(self._process, signal.SIGKILL)
 
     def close(self) -> None:
         """End the zygote."""

@@ -1,5 +1,6 @@
 """Each kind of process is killed or stopped under load: every request ends as it should (E1-E4)."""
 
+import os
 import signal
 import time
 
@@ -8,6 +9,9 @@ import pytest
 pytest.importorskip("torch")
 
 from refengine.engine import RequestFailed
+from refengine.engine.core import start
+from refengine.executor import Zygote
+from refengine.executor.process import has_ended
 
 from .engines import (
     PATIENCE,
@@ -64,6 +68,22 @@ def test_a_part_stopped_under_load_is_told_and_then_replaced(part, replicas):
         load.await_more(3)
         until(lambda: made.health().progressing, PATIENCE)
     nothing_is_left([old])
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.full)]
+)
+def test_without_what_cores_are_forked_from_one_comes_back_all_the_same(number, monkeypatch):
+    with engine() as made:
+        zygote = Zygote.shared(start.CORE_PRELOAD)
+        os.kill(zygote.pid, number)
+        monkeypatch.setattr(start, "_FORKED_WITHIN", 0.5)
+        old = kill(made, "core-0")
+        until(lambda: has_ended(zygote._process), PATIENCE)
+        monkeypatch.undo()
+        until(lambda: is_back(made, "core-0", old), PATIENCE)
+        assert made.submit(PROMPTS[0], 4).result(PATIENCE).tokens == expected(PROMPTS[0])[:4]
+        nothing_is_left([old])
 
 
 @pytest.mark.full

@@ -94,7 +94,6 @@ class TestWithoutAProcess:
         os.close(writing)
 
     def test_one_that_does_not_answer_is_told_and_nothing_is_kept(self, made, monkeypatch):
-        monkeypatch.setattr(fork_server, "_ANSWER_WITHIN", 0.05)
         kept: list[Link] = []
 
         def pair_of_ours() -> tuple[Link, Link]:
@@ -104,7 +103,7 @@ class TestWithoutAProcess:
         ours, theirs = link_pair()
         monkeypatch.setattr(fork_server, "link_pair", pair_of_ours)
         with pytest.raises(ZygoteFailed, match=r"it did not answer in 0\.05 s"):
-            made.fork(theirs, "x")
+            made.fork(theirs, "x", within=0.05)
         assert [link.fileno() for link in kept] == [-1, -1]
         ours.close()
         theirs.close()

@@ -8,7 +8,7 @@ import os
 from multiprocessing.connection import Connection
 
 from ...base.fds import Fd
-from ...executor import Zygote
+from ...executor import Zygote, ZygoteFailed
 from ...executor.process import Link, Process, link_pair
 from ...executor.worker_init import apply_environment, parent_environment, read_init, write_init
 from .process import CoreInit, core_main
@@ -17,6 +17,8 @@ from .worker_stepper import PRELOAD
 _ENTRY = f"{__name__}:forked_main"
 CORE_PRELOAD = (*PRELOAD, __name__)
 """Modules of the zygote that cores are forked from."""
+_FORKED_WITHIN = 30.0
+"""Seconds for it to import them and to fork; the supervisor does nothing else meanwhile."""
 
 
 def start_core(init: CoreInit, link: Connection, death: Connection) -> Process:
@@ -33,7 +35,10 @@ def start_core(init: CoreInit, link: Connection, death: Connection) -> Process:
     file, me = write_init((init, parent_environment())), Fd(os.pidfd_open(os.getpid()))
     try:
         ours.send("born", file.fileno(), link.fileno(), death.fileno(), me.fileno())
-        return zygote.fork(theirs, init.name, _ENTRY)
+        return zygote.fork(theirs, init.name, _ENTRY, within=_FORKED_WITHIN)
+    except ZygoteFailed:
+        zygote.kill()  # it may be stopped: the next start makes another
+        raise
     finally:
         for each in (ours, theirs, file, me):
             each.close()
