@@ -116,7 +116,7 @@ def command_line(asked: str | None = None) -> argparse.ArgumentParser:
     Args:
         asked: the one command that has its options; None: all have.
     """
-    parser = Parser(prog="killpoint", description=__doc__.partition("\n")[0])
+    parser = Parser(prog="killpoint", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--version", action="version", version=f"killpoint {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     for command in COMMANDS:

@@ -205,7 +205,9 @@ def _load(spec: str, channel: Channel, more: Sequence[str]) -> tuple[Target, Loa
     forks = {
         system: list(modules)
         for system in ("pool", "engine")
-        if isinstance(target, Preforks) and (modules := target.prefork_modules(system))
+        if isinstance(target, Preforks)
+        and (modules := target.prefork_modules(system))
+        and all(installed(name.partition(".")[0]) for name in modules)
     }
     told = Loaded(
         os.getpid(),
