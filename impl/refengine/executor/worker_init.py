@@ -1,4 +1,4 @@
-"""What a new worker is told by its parent, how it is handed over, and how the worker applies it."""
+"""The parameters of a new worker, and the environment that it takes over from its parent."""
 
 import io
 import mmap

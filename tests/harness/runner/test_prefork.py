@@ -67,5 +67,6 @@ def test_so_are_the_cores_of_an_engine(stage: Stage) -> None:
     steps = [*ENGINE, script.EngineStop(), Wait(within=20.0)]
     play = stage.play(Scenario("E2/x", ["E2"], steps, engine=shape))
     assert not play.stalled
-    assert (play.folder / "preforked").exists()
+    made = play.folder / "preforked"
+    assert (play.folder / "parent").read_text() == made.read_text()
     assert play.ledger.empty(), play.ledger.lines()
