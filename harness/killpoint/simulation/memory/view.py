@@ -31,6 +31,8 @@ class View(Model):
         self._marks: list[int] = []
         """By entry, a hash of the store and of those that it came after: whatever order others
         were made in."""
+        self._all = [0]
+        """By length of the log, one hash of all its entries, in whatever order they are."""
         self._known: dict[str, int] = {}
         """By task, a bit for each entry of the log that it knows of."""
         self._fenced = 0
@@ -38,9 +40,11 @@ class View(Model):
         self._before = b""
         """Memory before the log's first entry."""
         self._hits: dict[tuple[int, int], list[int]] = {}
-        """By range that was loaded: the log entries that overlap it, the oldest first."""
+        """By range that was loaded or stored to: the log entries that overlap it, the oldest
+        first."""
         self._hit_by: dict[tuple[int, int], list[list[int]]] = {}
-        """By range that was stored to: the lists of the loaded ranges that it overlaps."""
+        """By range that was stored to: the lists of the other ranges that it overlaps, and its
+        own."""
         self._made: dict[str, int] = {}
         """By task, the number of its stores."""
         self._stale: dict[str, int] = {}
@@ -88,19 +92,22 @@ class View(Model):
             if not self._log:
                 self._before = bytes(self.data)
             entry = len(self._log)
-            under = sorted(
-                mark
-                for mark, (start, stored) in zip(self._marks, self._log, strict=True)
-                if start < at + len(content) and at < start + len(stored)
-            )
+            size = len(content)
+            hits = self._hits.get((at, size))
+            if hits is None:
+                hits = self._hits_of(at, size)
+            marks = self._marks
+            under = sorted([marks[hit] for hit in hits])
             made = self._made.get(name, 0)
-            self._marks.append(hash((name, made, at, bytes(content), *under)))
+            mark = hash((name, made, at, bytes(content), *under))
+            marks.append(mark)
+            self._all.append(self._all[-1] ^ mark)
             self._known[name] = self._known.get(name, 0) | 1 << entry
             self._made[name] = made + 1
             self._log.append((at, bytes(content)))
-            lists = self._hit_by.get((at, len(content)))
+            lists = self._hit_by.get((at, size))
             if lists is None:
-                lists = self._lists_of(at, len(content))
+                lists = self._lists_of(at, size)
             for hits in lists:
                 hits.append(entry)
             self._stored()
@@ -127,14 +134,16 @@ class View(Model):
             (name, self._sum(bits), self._stale.get(name, 0))
             for name, bits in sorted(self._known.items())
         ]
-        return self._sum((1 << len(self._log)) - 1), self._sum(self._fenced), *known
+        return self._all[-1], self._sum(self._fenced), *known
 
     def _sum(self, bits: int) -> int:
-        """Return one hash of these entries, in whatever order they are."""
-        total = 0
-        for entry, mark in enumerate(self._marks):
-            if bits >> entry & 1:
-                total ^= mark
+        """Return one hash of these entries, in whatever order they are: of all but the others."""
+        marks = self._marks
+        total, others = self._all[-1], (1 << len(marks)) - 1 & ~bits
+        while others:
+            last = others & -others
+            total ^= marks[last.bit_length() - 1]
+            others ^= last
         return total
 
     def _old(self, at: int, size: int, hits: list[int], back: int) -> bytes:
