@@ -10,9 +10,9 @@ from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 from killpoint.targets.shapes import QueueShape
 
-_WINDOWS = 50
+_WINDOWS = 25
 """A fifth of them to warm up."""
-_LONGER = 3
+_LONGER = 6
 """Factor on the number of windows where the first play could not tell."""
 _RATE = 1_250.0
 """Messages a second: slow enough that a party which yields before it sleeps does come to sleep."""

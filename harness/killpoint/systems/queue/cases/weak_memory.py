@@ -92,8 +92,9 @@ CASES: tuple[Case, ...] = (
         "R5/every-order",
         "each message once, whole, in order, in every order of steps on plain memory",
         ("sequential", ONE_SLOT, [_preemptions(8_000, 3)]),
-        ("sequential", TWO_SLOTS, [_preemptions(15_000, 3)]),
+        ("sequential", TWO_SLOTS, [_preemptions(15_000)]),
         ("sequential", TWO_READERS, [_delays(1_000), *_beside(150)]),
+        fully=[("sequential", TWO_SLOTS, [_preemptions(_FULL, 3)])],
     ),
     _case(
         "R5/store-buffers",
