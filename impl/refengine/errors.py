@@ -30,16 +30,36 @@ class Cancelled(RefengineError):
 
 
 class PeerDied(RefengineError):
-    """A process on the other side ended without saying goodbye (SPEC Q6, Q7, Q10)."""
+    """A process on the other side ended without saying goodbye (SPEC Q6, Q7, Q10).
 
-    def __init__(self, role: str, pid: int, waiting_for: str, signal: int | None = None) -> None:
+    Over a network all that is seen is that its connection broke: it may have ended, or have closed
+    with more under way than it could send in the time that a close has.
+    """
+
+    def __init__(
+        self,
+        role: str,
+        pid: int,
+        waiting_for: str,
+        signal: int | None = None,
+        broken: float | None = None,
+    ) -> None:
+        """``signal``: what killed it; ``broken``: seconds for which its connection did not return.
+
+        Without either it is known that the process ended.
+        """
         self.role, self.pid, self.waiting_for, self.signal = role, pid, waiting_for, signal
+        self.broken = broken
         how = f"was killed by signal {signal}" if signal else "ended without closing the queue"
+        find_out = "why that process ended"
+        if broken is not None:
+            how = f"is gone: its connection broke, and was not back within {broken:g} s"
+            find_out = "what became of that process"
         text = (
             f"{role} (pid {pid}) {how}; noticed while waiting for {waiting_for}. "
-            "Find out why that process ended, then build a new queue"
+            f"Find out {find_out}, then build a new queue"
         )
-        super().__init__(text, role, pid, waiting_for, signal)
+        super().__init__(text, role, pid, waiting_for, signal, broken)
 
 
 class PeerSilent(RefengineError):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from refengine import errors
-from refengine.errors import RefengineError
+from refengine.errors import PeerDied, RefengineError
 
 KINDS = [
     kind
@@ -30,3 +30,12 @@ def test_the_facts_are_attributes_in_the_text_and_survive_a_pickle(kind: type[Re
         assert {name: getattr(made, name) for name in facts} == facts
         assert (type(made), str(made)) == (kind, str(error))
     assert str(next(iter(facts.values()))).strip("[]") in str(error)
+
+
+def test_of_a_connection_that_broke_no_more_is_said_than_was_seen():
+    assert "ended" in str(PeerDied("writer", 7, "a message"))
+    broken = PeerDied("writer", 7, "a message", broken=1.5)
+    assert "writer (pid 7) is gone: its connection broke, and was not back within 1.5 s" in str(
+        broken
+    )
+    assert "ended" not in str(broken)

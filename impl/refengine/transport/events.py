@@ -10,8 +10,8 @@ from ..errors import PeerDied, PeerSilent, QueueClosed, RefengineError
 class Gone:
     """The end of a peer, and its kind.
 
-    closed: it said goodbye; died: its connection broke and it did not come back; silent: nothing
-    came from it for `seconds`.
+    closed: it said goodbye; died: its connection broke and was not back within `seconds`; silent:
+    nothing came from it for `seconds`.
     """
 
     kind: Literal["closed", "died", "silent"]
@@ -27,7 +27,7 @@ class Gone:
             return QueueClosed(role)
         if self.kind == "silent":
             return PeerSilent(role, self.seconds, waiting_for)
-        return PeerDied(role, self.pid, waiting_for)
+        return PeerDied(role, self.pid, waiting_for, broken=self.seconds)
 
 
 class Listener(Protocol):

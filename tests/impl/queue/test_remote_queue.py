@@ -316,8 +316,11 @@ def test_closing_delivers_what_was_enqueued(undo: ExitStack):
     writer.close()
     assert time.monotonic() - began < 3
     said = roles[0].finish()[1:]
-    lost = getattr(said[-2], "count", 0) if len(said) < 4 else 0
-    assert len([s for s in said if isinstance(s, bytes)]) + lost == 3
+    errors = [each for each in said if isinstance(each, Exception)]
+    lost = sum(getattr(error, "count", 0) for error in errors)
+    # On a machine that is too busy the goodbye, which tells how many are lost, is lost with them.
+    cut = isinstance(errors[-1], PeerDied) and "its connection broke" in str(errors[-1])
+    assert cut or len(said) - len(errors) + lost == 3
 
 
 def test_a_writer_that_is_gone_is_told_at_attaching(undo: ExitStack):
