@@ -101,6 +101,11 @@ def test_of_a_compound_statement_only_the_head_is_told() -> None:
     assert (change.old, change.new) == ("if a == b:", "if a != b:")
 
 
+def test_a_case_is_told_without_the_others_at_the_line_of_its_match() -> None:
+    first, *_ = changes("a.py", "match a:\n    case 1:\n        f()\n    case 2:\n        g()\n")
+    assert (first.line, first.old, first.new) == (1, "case 1:", "case 2:")
+
+
 def test_every_module_of_the_reference_is_in_exactly_one_area() -> None:
     named = sorted(file for files in files_of([], HOME).values() for file in files)
     assert named == sorted(str(path.relative_to(HOME)) for path in HOME.rglob("*.py"))

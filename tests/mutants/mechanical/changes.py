@@ -15,6 +15,7 @@ Path = tuple[tuple[str, int | None], ...]
 
 _UNTOUCHED = {"annotation", "returns", "decorator_list", "type_params"}
 """What is for type checkers, or shapes a class as a whole."""
+_Clause = ast.stmt | ast.ExceptHandler | ast.match_case
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -70,11 +71,13 @@ class _Search:
         self._walk(ast.parse(source), (), "module", None)
 
     def _walk(
-        self, node: ast.AST, path: Path, scope: str, inside: tuple[ast.stmt, int] | None
+        self, node: ast.AST, path: Path, scope: str, inside: tuple[_Clause, int, int] | None
     ) -> None:
-        """``inside``: the innermost statement, and how long the way to it is."""
+        """``inside``: the innermost clause, how long the way to it is, its statement's line."""
         if isinstance(node, ast.stmt):
-            inside = node, len(path)
+            inside = node, len(path), node.lineno
+        elif inside is not None and isinstance(node, ast.ExceptHandler | ast.match_case):
+            inside = node, len(path), inside[2]
         if inside is not None:
             self._note(node, path, scope, *inside)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -82,7 +85,9 @@ class _Search:
         for step, child in _children(node):
             self._walk(child, (*path, step), scope, inside)
 
-    def _note(self, node: ast.AST, path: Path, scope: str, inside: ast.stmt, depth: int) -> None:
+    def _note(
+        self, node: ast.AST, path: Path, scope: str, inside: _Clause, depth: int, line: int
+    ) -> None:
         for operator in OPERATORS:
             for new in operator(node):
                 head = _head(inside)
@@ -94,7 +99,7 @@ class _Search:
                     Change(
                         self._file,
                         scope,
-                        inside.lineno,
+                        line,
                         operator.__name__,
                         _text(_head(inside)),
                         _text(head),
