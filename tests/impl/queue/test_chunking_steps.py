@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from refengine.base.buffer_pool import BufferPool
 from refengine.base.serialization import total_of, write_message
 from refengine.queue.chunking import (
     _HEAD,
@@ -13,7 +12,6 @@ from refengine.queue.chunking import (
     SOCKET_SPEED,
     ChunkingConfig,
     ReaderPace,
-    Reassembler,
     write_chunked,
 )
 
@@ -85,19 +83,6 @@ def test_each_piece_says_where_it_begins_and_how_long_the_whole_is():
     assert side.log == steps[:-1]
 
 
-def test_with_readers_elsewhere_all_of_it_is_one_piece():
-    side = Side(1000)
-    assert sent(side, Keeping(*[False] * 100)) == [(2, 0, NBYTES, NBYTES, 113)]
-
-
-def test_the_large_buffer_is_aligned_in_each_chunk_and_in_memory():
-    side = Side(1000)
-    write_chunked(side, MESSAGE, NBYTES, side.chunks[0], 64, Keeping())
-    first, *others = [_HEAD.unpack_from(chunk, 0) for chunk in side.chunks]
-    assert (first[4] + SMALL) % 64 == 0
-    assert {(start - SMALL) % 64 for _, start, *_ in others} == {0}
-
-
 def test_a_message_of_one_buffer_begins_at_the_line():
     side = Side(1000)
     write_chunked(side, [b"x" * 300], 307, side.chunks[0], 100, Keeping())
@@ -109,26 +94,6 @@ def test_a_piece_ends_where_its_slot_does():
     side = Side(64 + 120)
     heads = sent(side, Keeping(*[False] * 100))
     assert [head[2] for head in heads] == [71, 120, 120, NBYTES - 311]
-
-
-def test_pieces_make_the_whole_in_memory_whose_large_buffer_is_aligned():
-    side, memory = Side(1000), BufferPool()
-    assembly = Reassembler(memory)
-    sent(side, Keeping())
-    got = [assembly.add(chunk) for chunk in side.chunks]
-    assert got[:-1] == [None] * (len(got) - 1)
-    assert got[-1] == whole()
-    assembly.clear()
-    assert assembly._whole is None
-    assert assembly.add(side.chunks[1]) is None
-
-
-@pytest.mark.parametrize(
-    ("nbytes", "room", "slots", "spans"),
-    [(99, 1000, 9, False), (100, 1000, 9, True), (874, 1000, 2, False), (873, 1000, 2, True)],
-)
-def test_whether_a_message_spans_slots(nbytes: int, room: int, slots: int, spans: bool):
-    assert ChunkingConfig(least=100, room=50).spans_slots(nbytes, room, slots) is spans
 
 
 def test_small_slots_are_not_spanned():
@@ -164,24 +129,6 @@ class Clock:
         return self.now >= self.after
 
 
-def test_readers_are_waited_for_until_the_copy_would_be_done(monkeypatch: pytest.MonkeyPatch):
-    clock = Clock(monkeypatch)
-    pace: Any = ReaderPace(clock)
-    pace.begin(int(3 * COPY_SPEED), None)
-    assert not pace.readers_caught_up(clock)
-    assert clock.now == 3.0
-    assert not pace.readers_caught_up(clock)
-    assert clock.now == 3.0
-
-
-def test_over_a_socket_it_takes_longer(monkeypatch: pytest.MonkeyPatch):
-    clock = Clock(monkeypatch)
-    pace: Any = ReaderPace(clock)
-    pace.begin(int(2 * SOCKET_SPEED), None, SOCKET_SPEED)
-    assert not pace.readers_caught_up(clock)
-    assert clock.now == 2.0
-
-
 @pytest.mark.parametrize(("timeout", "waited"), [(2.0, 2.0), (9.0, 5.0), (0.0, 0.0), (-1.0, 0.0)])
 def test_no_deadline_is_overstepped(monkeypatch: pytest.MonkeyPatch, timeout: float, waited: float):
     clock = Clock(monkeypatch)
@@ -203,14 +150,6 @@ def test_what_was_waited_is_gone_for_the_rest_of_the_message(monkeypatch: pytest
     clock.after = 10**9
     assert not pace.readers_caught_up(clock)
     assert clock.now == 5.0
-
-
-def test_those_who_are_there_are_not_waited_for(monkeypatch: pytest.MonkeyPatch):
-    clock = Clock(monkeypatch, after=0)
-    pace: Any = ReaderPace(clock)
-    pace.begin(0, None)
-    assert pace.readers_caught_up(clock)
-    assert clock.now == 0.0
 
 
 def test_misses_are_sat_out_longer_and_longer_until_one_comes(monkeypatch: pytest.MonkeyPatch):

@@ -53,15 +53,6 @@ def published(local: Local, size: int) -> bytes:
     return bytes(chunk)
 
 
-def test_what_fits_lies_in_the_chunk_and_the_rest_is_a_marker(local: Local):
-    fits = CHUNK - 7
-    assert published(local, fits) == b"\0\0\1" + fits.to_bytes(4, "big") + b"x" * fits
-    assert local.log == []
-    marker = b"\1" + (7).to_bytes(8, "big") + (123).to_bytes(8, "big")
-    assert published(local, fits + 1)[: len(marker)] == marker
-    assert local.log == [("payload", 1)]
-
-
 def test_ranks_are_slots_in_their_order(local: Local):
     assert local.missing() == [0, 2]
     assert not local.has_left(0)
@@ -96,13 +87,6 @@ def test_a_go_is_told_to_all_who_are_watched_from_then_on_and_removes_the_names(
         told("it")
     assert local.log[2:] == [(0, "it"), (2, "it")]
     assert not local._directory.exists()
-
-
-def test_the_overflow_path_is_its_owners_alone(local: Local):
-    from pathlib import Path
-
-    assert Path(local.overflow_path).stat().st_mode & 0o777 == 0o600
-    assert Path(local.handshake_path).parent == Path(local.overflow_path).parent == local._directory
 
 
 # -- reducers -------------------------------------------------------------------------------
@@ -144,30 +128,6 @@ def test_a_plain_array_is_its_shape_code_and_bytes(nbytes: int, kind: type):
     assert len(used) == 1
 
 
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.ones((3, 4)).T,
-        np.ones(4, ">i4"),
-        np.ones(4, "S1"),
-        np.frombuffer(b"1234", np.uint8),
-    ],
-    ids=["not in C order", "of the other byte order", "of texts", "read-only"],
-)
-def test_any_other_array_goes_numpys_own_way(array: Any):
-    made, used = reduced(array)
-    assert made[0] is not serialization.build_array
-    assert used == []
-
-
-def test_a_plain_tensor_is_its_bytes_and_what_they_are():
-    tensor = torch.arange(6, dtype=torch.int16).reshape(2, 3)
-    (build, (data, dtype, shape, grad)), used = reduced(tensor)
-    assert (build, dtype, shape, grad) == (serialization.rebuild_tensor, "int16", (2, 3), False)
-    assert bytes(data) == np.arange(6, dtype=np.int16).tobytes()
-    assert len(used) == 1
-
-
 def with_attribute() -> Any:
     tensor = torch.ones(2)
     tensor.mark = 1
@@ -203,21 +163,3 @@ def test_any_other_tensor_goes_torchs_own_way(tensor: Any):
     serialization.install(table, used)
     assert table[torch.Tensor](Own()) == ("torch's own", 5)
     assert used == []
-
-
-@pytest.mark.parametrize("grad", [False, True])
-@pytest.mark.parametrize("shape", [(0,), (2, 0), (3,), (), (2, 2)])
-def test_a_tensor_is_built_over_its_buffer(shape: tuple[int, ...], grad: bool):
-    sent = torch.ones(shape, dtype=torch.float64)
-    data = bytearray(sent.numpy().tobytes())
-    got = serialization.rebuild_tensor(data, "float64", shape, grad)
-    assert torch.equal(got.detach(), sent)
-    assert (got.dtype, got.requires_grad) == (torch.float64, grad)
-    if len(data):
-        data[:8] = bytes(8)
-        assert got.detach().reshape(-1)[0] == 0
-
-
-def test_what_builders_stand_for_is_known_at_the_reader():
-    assert serialization.builders() == (np.ndarray, serialization.rebuild_tensor)
-    assert (serialization.build_array, serialization.rebuild_tensor) == serialization.BUILDERS

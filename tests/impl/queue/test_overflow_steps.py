@@ -178,12 +178,6 @@ def test_a_wait_hears_payloads_the_connection_and_the_vigil(
     assert not receiver.disconnected
 
 
-def test_a_wait_does_not_sleep_if_a_frame_came_late(receiver: Receiver):
-    receiver._inbox.append(frame(1, b"1"))
-    receiver.wait(9, None)
-    assert Poller.asked == []
-
-
 def test_a_disconnection_is_two_frames_and_remembered(receiver: Receiver):
     receiver.fake.monitor.frames = ["event", "address"]
     receiver.wait(9, 0)
