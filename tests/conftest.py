@@ -24,43 +24,11 @@ PLAYED_AS_FILES = {
 cases are judged in the same run."""
 
 
-LIKE_OTHERS = {
-    f"test_case[{id}]"
-    for id in (
-        "E2/tensor-parallel",
-        "E3/soak",
-        "E4/stopped-then-killed",
-        "G2/many-small-objects",
-        "H6/generated-deaths",
-        "K4/carrier-killed-anywhere",
-        "Q1/around-one-mib",
-        "Q1/every-size-to-remote-readers",
-        "Q1/fuzz",
-        "Q12/busy-readers",
-        "Q12/paced-overflow",
-        "Q12/remote-stream",
-        "Q13/two-receivers-every-schedule",
-        "Q5/writer-held-up-by-remote-reader",
-        "Q6/writer-killed-at-stores",
-        "Q8/every-schedule",
-        "R3/stopped-at-stores",
-        "R5/every-order",
-        "R5/slot-reuse",
-        "R5/store-buffers",
-        "R9/exception-in-send",
-        "S3/engine-lurking-stranger",
-        "S4/engine-flood",
-        "W3/matrix-at-start",
-        "W3/matrix-in-a-call",
-        "W4/matrix-at-start",
-        "W5/matrix-at-shutdown",
-        "W5/matrix-at-start",
-        "W6/matrix-in-a-call",
-        "W7/matrix-at-start",
-    )
+LEFT_TO_CHECK = {
+    f"test_case[{line}]"
+    for line in (Path(__file__).parent / "left_to_check.txt").read_text().splitlines()
+    if not line.startswith("#")
 }
-"""Cases of nearly three seconds of processor time, and more, whose invariant has others in each run
-of the tests; ``ci/check.sh`` plays all."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -112,7 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [
         item
         for item in items
-        if _long(item) or (whole and (_played_as_case(item) or item.name in LIKE_OTHERS))
+        if _long(item) or (whole and (_played_as_case(item) or item.name in LEFT_TO_CHECK))
     ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
