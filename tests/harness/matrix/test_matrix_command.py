@@ -14,6 +14,7 @@ import pytest
 from stored_rows import CASE, stored
 
 from killpoint.cli import main
+from killpoint.judgement.resume import can_go_on
 
 WORDS = ["matrix", "--only", CASE, "--budget", "5", "--shrink", "0"]
 
@@ -43,7 +44,9 @@ def test_an_interrupt_ends_the_check_and_leaves_what_was_finished(tmp_path: Path
         told = matrix.communicate(timeout=60)[1]
     assert matrix.returncode == 130
     assert "vllm==0.26.0: played before" in told
-    assert _runs(tmp_path / "refengine") == [], "the check did not clean up, or goes on"
+    left = [tmp_path / "refengine" / name for name in _runs(tmp_path / "refengine")]
+    # Its one case may have ended before the interrupt came: on a busy machine it has.
+    assert [run for run in left if not can_go_on(run)] == [], "the check did not clean up"
     assert _runs(tmp_path / "vllm-0.26.0") == [row.run]
     assert not (tmp_path / "refengine" / "row.json").exists()
 
