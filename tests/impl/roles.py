@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pickle
+import reprlib
 import select
 import signal
 import struct
@@ -23,7 +24,7 @@ class Role:
     def __init__(self, work: Callable[..., Any], *args: Any) -> None:
         self._out, into = os.pipe()
         fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 1 << 20)  # what is said must not block the sayer
-        self._bytes = b""
+        self._bytes = bytearray()
         self.said: list[Any] = []
         self.status: int | None = None
         sys.stdout.flush()
@@ -41,7 +42,8 @@ class Role:
             ready, _, _ = select.select([self._out], [], [], max(0, end - time.monotonic()))
             data = os.read(self._out, 1 << 16) if ready else b""
             if not data:
-                raise AssertionError(f"the role said only {self.said} {'' if ready else '(hang)'}")
+                how = "" if ready else "(hang)"
+                raise AssertionError(f"the role said only {reprlib.repr(self.said)} {how}")
             self._bytes += data
         self.said.append(thing[0])
         return thing[0]
@@ -53,7 +55,7 @@ class Role:
             ready, _, _ = select.select([self._out], [], [], max(0, end - time.monotonic()))
             if not ready:
                 self.kill()
-                raise AssertionError(f"a role hangs; it said {self.said}")
+                raise AssertionError(f"a role hangs; it said {reprlib.repr(self.said)}")
             data = os.read(self._out, 1 << 16)
             self._bytes += data
             while (thing := self._parse()) is not None:
@@ -93,7 +95,7 @@ class Role:
         if len(self._bytes) < 4 + size:
             return None
         thing = pickle.loads(self._bytes[4 : 4 + size])
-        self._bytes = self._bytes[4 + size :]
+        del self._bytes[: 4 + size]
         return (thing,)
 
     def __enter__(self) -> "Role":
