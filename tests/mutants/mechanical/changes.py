@@ -45,12 +45,16 @@ class Change:
 def changes(file: str, source: str) -> list[Change]:
     """Every change of a file, in its order; none that compiles to what was there before."""
     unchanged = marshal.dumps(compile(ast.parse(source), file, "exec"))
-    found = _Search(file, source).found
     return [
         change
-        for change in found
+        for change in candidates(file, source)
         if marshal.dumps(compile(planted(source, change), file, "exec")) != unchanged
     ]
+
+
+def candidates(file: str, source: str) -> list[Change]:
+    """Every change that an operator offers, without a look at what it compiles to."""
+    return _Search(file, source).found
 
 
 def planted(source: str, change: Change) -> ast.Module:
