@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fast_selection import Noted, Watch, left_out
+from left_to_check import LEFT_TO_CHECK
 
 from killpoint.plugin import ScenarioItem
 
@@ -24,11 +25,7 @@ PLAYED_AS_FILES = {
 cases are judged in the same run."""
 
 
-LEFT_TO_CHECK = {
-    f"test_case[{line}]"
-    for line in (Path(__file__).parent / "left_to_check.txt").read_text().splitlines()
-    if not line.startswith("#")
-}
+_LEFT = {f"test_case[{id}]" for id in LEFT_TO_CHECK}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,7 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [
         item
         for item in items
-        if _long(item) or (whole and (_played_as_case(item) or item.name in LEFT_TO_CHECK))
+        if _long(item) or (whole and (_played_as_case(item) or item.name in _LEFT))
     ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

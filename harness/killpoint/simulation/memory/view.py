@@ -31,8 +31,8 @@ class View(Model):
         self._marks: list[int] = []
         """By entry, a hash of the store and of those that it came after: whatever order others
         were made in."""
-        self._all = [0]
-        """By length of the log, one hash of all its entries, in whatever order they are."""
+        self._all = 0
+        """One hash of all entries, in whatever order they are."""
         self._known: dict[str, int] = {}
         """By task, a bit for each entry of the log that it knows of."""
         self._fenced = 0
@@ -93,15 +93,15 @@ class View(Model):
                 self._before = bytes(self.data)
             entry = len(self._log)
             size = len(content)
-            hits = self._hits.get((at, size))
-            if hits is None:
-                hits = self._hits_of(at, size)
+            earlier = self._hits.get((at, size))
+            if earlier is None:
+                earlier = self._hits_of(at, size)
             marks = self._marks
-            under = sorted([marks[hit] for hit in hits])
+            under = sorted([marks[hit] for hit in earlier])
             made = self._made.get(name, 0)
             mark = hash((name, made, at, bytes(content), *under))
             marks.append(mark)
-            self._all.append(self._all[-1] ^ mark)
+            self._all ^= mark
             self._known[name] = self._known.get(name, 0) | 1 << entry
             self._made[name] = made + 1
             self._log.append((at, bytes(content)))
@@ -134,16 +134,19 @@ class View(Model):
             (name, self._sum(bits), self._stale.get(name, 0))
             for name, bits in sorted(self._known.items())
         ]
-        return self._all[-1], self._sum(self._fenced), *known
+        return self._all, self._sum(self._fenced), *known
 
     def _sum(self, bits: int) -> int:
-        """Return one hash of these entries, in whatever order they are: of all but the others."""
+        """Return one hash of these entries, in whatever order they are.
+
+        Most entries are known nearly always, so that the few others are taken out of all.
+        """
         marks = self._marks
-        total, others = self._all[-1], (1 << len(marks)) - 1 & ~bits
+        total, others = self._all, (1 << len(marks)) - 1 & ~bits
         while others:
-            last = others & -others
-            total ^= marks[last.bit_length() - 1]
-            others ^= last
+            lowest = others & -others
+            total ^= marks[lowest.bit_length() - 1]
+            others ^= lowest
         return total
 
     def _old(self, at: int, size: int, hits: list[int], back: int) -> bytes:
@@ -174,7 +177,7 @@ class View(Model):
         return back
 
     def _hits_of(self, at: int, size: int) -> list[int]:
-        """Return the entries for a range not loaded before; later stores extend the list."""
+        """Return the entries for a range not asked for before; later stores extend the list."""
         end = at + size
         hits = self._hits[at, size] = [
             entry
