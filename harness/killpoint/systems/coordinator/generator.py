@@ -278,6 +278,13 @@ def ended(program: Program) -> None:
         program.settled()
 
 
+def _wave_of_some(program: Program) -> None:
+    """Requests come to some ranks: all are in a wave, in which counts change or a front end comes."""
+    begun(program, *program.some(program.ranks()))
+    program.draw(st.sampled_from((counts_change, front_end_comes)))(program)
+    ended(program)
+
+
 # -- programs ---------------------------------------------------------------------------------
 
 
@@ -285,6 +292,11 @@ Stage = Callable[[Program], None]
 _COMING: tuple[Stage, ...] = (
     *(counts_change, front_end_comes, scaled),
     *(_front_end_goes, front_end_comes, scaled),
+)
+_LASTING: tuple[Stage, ...] = (
+    *(counts_change, front_end_comes, _wave_of_some, counts_change),
+    *(_front_end_goes, front_end_comes, _wave_of_some, counts_change),
+    *(_front_end_goes, front_end_comes, _wave_of_some, counts_change),
 )
 
 
@@ -308,3 +320,9 @@ def drawn(
 def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
     """A program in which front ends come and go, counts change, and the number of ranks does."""
     return drawn(draw, case, seed, (2, 1, 3), _COMING)
+
+
+@st.composite
+def programs_without_losses(draw: st.DrawFn, case: str, seed: int) -> Scenario:
+    """A program in which all ranks stay, as far as anybody beside a supervisor can tell."""
+    return drawn(draw, case, seed, (2, 3, 1), _LASTING)

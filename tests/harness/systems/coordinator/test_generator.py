@@ -15,12 +15,13 @@ from killpoint.scenario import (
     EndWave,
     Fault,
     ReportCounts,
+    Request,
     Scale,
     Scenario,
     dump,
     parse,
 )
-from killpoint.systems.coordinator.generator import programs
+from killpoint.systems.coordinator.generator import programs, programs_without_losses
 from killpoint.systems.coordinator.generator_of_faults import (
     programs_with_losses,
     programs_with_waves,
@@ -53,6 +54,7 @@ def _has(scenario: Scenario) -> set[str]:
     """Features of a program."""
     linked: dict[str, int | None] = {}
     counts: dict[str, tuple[int, int]] = {}
+    asked = False
     found: set[str] = set()
     size = scenario.coordinator.engines if scenario.coordinator else 0
     engines = scenario.engines()
@@ -75,13 +77,19 @@ def _has(scenario: Scenario) -> set[str]:
             if last is not None and sum(last) == sum(step.counts) and last != step.counts:
                 found.add("counts keep their sum")
             counts[step.role] = step.counts
+            if asked:
+                found.add("counts change in a wave")
         elif isinstance(step, Scale):
             there = {rank for rank in linked.values() if rank is not None}
             if not {*range(size)} <= there:
                 found.add("scaled while one is gone")
             size = step.engines
-        elif isinstance(step, EndWave) and 0 not in linked.values():
-            found.add("a wave ends without rank 0")
+        elif isinstance(step, Request):
+            asked = True
+        elif isinstance(step, EndWave):
+            asked = False
+            if 0 not in linked.values():
+                found.add("a wave ends without rank 0")
     return found
 
 
@@ -101,8 +109,12 @@ def _has(scenario: Scenario) -> set[str]:
             {"a rank has two links", "scaled while one is gone", "a wave ends without rank 0"},
         ),
         (programs_with_waves, {"a wave ends without rank 0", "scaled while one is gone"}),
+        (
+            programs_without_losses,
+            {"a front end comes later", "counts keep their sum", "counts change in a wave"},
+        ),
     ],
-    ids=["programs", "with losses", "with waves"],
+    ids=["programs", "with losses", "with waves", "without losses"],
 )
 def test_programs_can_be_played_and_have_what_bugs_take(
     strategy: _Programs, features: set[str]
@@ -113,6 +125,15 @@ def test_programs_can_be_played_and_have_what_bugs_take(
     seen = Counter(feature for scenario in drawn for feature in _has(scenario))
     assert features <= seen.keys()
     assert min(seen[feature] for feature in features) >= len(drawn) // 5, seen
+
+
+def test_no_engine_ends_where_nobody_would_notice() -> None:
+    for scenario in _drawn(programs_without_losses):
+        gone = [each.role for each in scenario.steps if isinstance(each, Fault)]
+        gone += [
+            role for step in scenario.steps if isinstance(step, Disconnect) for role in step.roles
+        ]
+        assert not {*gone} & {*scenario.engines()}
 
 
 def test_a_seed_draws_the_same_programs_again() -> None:

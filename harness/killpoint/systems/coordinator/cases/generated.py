@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from killpoint.case import Case
 from killpoint.search.generated import programs_case
-from killpoint.systems.coordinator.generator import programs
+from killpoint.systems.coordinator.generator import programs, programs_without_losses
 from killpoint.systems.coordinator.generator_of_faults import (
     programs_with_losses,
     programs_with_waves,
 )
 
-_PLAIN, _PLAIN_WITH_WAVES, _FULL = 4, 3, 300
+_PLAIN, _PLAIN_WITHOUT_LOSSES, _PLAIN_WITH_WAVES, _FULL = 3, 6, 3, 300
 """Number of programs of a case."""
 _NEEDS = frozenset({"coordinator_process", "peer_watch"})
 
@@ -21,6 +21,12 @@ CASES: tuple[Case, ...] = (
         "generated programs: front ends come and go, counts and the number of ranks change",
         programs_case(programs, _PLAIN, _FULL),
         _NEEDS,
+    ),
+    Case(
+        "H5/generated-without-losses",
+        "generated programs: front ends come and go, counts change, waves begin and end",
+        programs_case(programs_without_losses, _PLAIN_WITHOUT_LOSSES, _FULL),
+        frozenset({"coordinator_process"}),
     ),
     Case(
         "H5/generated-with-losses",
