@@ -73,8 +73,8 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
     steps: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
     outstanding = 0
     standing, asked = "", False
-    """The worker that stands still, and whether anything was asked meanwhile: a submission has no
-    deadline, and may have to wait for that."""
+    """The worker that stands still, and whether it may owe a reply: a submission has no deadline,
+    and may have to wait for that."""
     for _ in range(draw(st.integers(1, 24))):
         act = draw(st.sampled_from(_ACTS))
         timeout = draw(st.sampled_from(_SOON)) if standing else _LATE
@@ -100,7 +100,7 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
             newest = draw(st.booleans())
             steps.append(Results(count, timeout=timeout, newest_first=newest))
         elif act == "stop" and not standing:
-            standing, asked = f"worker-{draw(st.integers(0, shape.workers - 1))}", False
+            standing = f"worker-{draw(st.integers(0, shape.workers - 1))}"
             steps += [Wait(within=_ENDED_WITHIN), Fault("stop", standing)]
         elif act == "continue" and standing:
             steps += [Wait(within=_ENDED_WITHIN), Fault("continue", standing)]
@@ -109,7 +109,10 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
             steps.append(Health(timeout=10.0))
         elif act == "pause":
             steps.append(Pause(0.02))
-        asked = asked or act in ("call", "submit", "results")
+        if standing:
+            asked = asked or act in ("call", "submit", "results")
+        elif isinstance(steps[-1], Call) and steps[-1].rank is None:
+            asked = False  # all have replied, to this call last
     if standing:
         steps += [Wait(within=_ENDED_WITHIN), Fault("continue", standing)]
     steps.append(Call(timeout=_LATE, keep_on=True))
