@@ -251,6 +251,27 @@ def test_a_message_that_arrives_after_its_send_had_failed_is_called_that(id: str
         assert "reader-0 received message 1, whose send had ended with timeout" in cause
 
 
+def test_evidence_of_an_odd_arrival_shows_the_sends_of_what_its_cause_names() -> None:
+    failed = Tape().sent(0, "timeout", s=5.0)
+    skipped = Tape()
+    twice = Tape().sent(0).gets(0)
+    for seq in range(1, 12):
+        failed.sent(seq)
+        skipped.sent(seq - 1)
+        twice.sent(seq)
+    for seq in range(1, 12):
+        failed.gets(seq)
+        twice.gets(seq)
+    late = convicted("R3", failed.gets(0)).evidence
+    assert ("seq=0 outcome=timeout" in late[1], "seq=0" in late[-1]) == (True, True)
+    again = convicted("R3", twice.gets(0)).evidence
+    assert sum("got" in line and "seq=0" in line for line in again) == 2
+    lost = convicted("R3", skipped.gets(0).gets(2)).evidence
+    assert any("sent" in line and "seq=1" in line for line in lost)
+    never = convicted("R3", Tape().sent(0).sent(1).sent(2).gets(0)).evidence
+    assert any("sent" in line and "seq=1" in line for line in never)
+
+
 def test_q4_does_not_take_a_timeout_of_a_small_message_for_a_refusal() -> None:
     tape = Tape().sent(0).gets(0).sent(1, "timeout", s=5.0).sent(2).gets(2)
     assert judged("Q4", tape).violations != []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -157,12 +157,14 @@ def mismatches(
         index = known.index(call.seq)
         if index < position:
             kind = "duplicate" if _had(history, reader, call) else "reordered"
-            return [_odd(history, reader, call, kind, f"after message {known[position - 1]}")]
+            before = expected[position - 1]
+            return [_odd(history, reader, call, kind, f"after message {before.seq}", before)]
         skipped = [m for m in expected[position:index] if m.seq not in may_miss]
         if skipped:
             arrives_later = {c.seq for c in got(history, reader)}
             kind = "reordered" if skipped[0].seq in arrives_later else "lost"
-            return [_odd(history, reader, call, kind, f"before message {skipped[0].seq}")]
+            due = skipped[0]
+            return [_odd(history, reader, call, kind, f"before message {due.seq}", due)]
         position = index + 1
     missing = [m for m in expected[position:] if m.seq not in may_miss]
     if missing and not tail_may_miss:
@@ -213,7 +215,10 @@ def _had(history: History, reader: str, call: Got) -> bool:
     return sum(c.seq == call.seq and c.outcome == "ok" for c in got(history, reader)) > 1
 
 
-def _odd(history: History, reader: str, call: Got, kind: _Odd, how: str) -> Violation:
+def _odd(
+    history: History, reader: str, call: Got, kind: _Odd, how: str, *beside: Sent
+) -> Violation:
+    """Return the violation; ``beside``: messages that its evidence shows too."""
     words: dict[_Odd, str] = {
         "wrong-data": f"{reader} received message {call.seq}, {how}",
         "duplicate": f"{reader} received message {call.seq} a second time",
@@ -221,7 +226,8 @@ def _odd(history: History, reader: str, call: Got, kind: _Odd, how: str) -> Viol
         "lost": f"{reader} received message {call.seq} {how}, which never arrived:"
         " it was skipped in silence",
     }
-    return Violation(kind, words[kind], _lines(history, reader))
+    messages = [*beside, *(m for m in sent(history) if m.seq == call.seq)]
+    return Violation(kind, words[kind], _lines(history, reader, messages, call))
 
 
 def _again(history: History, reader: str, call: Got, before: list[Sent]) -> Violation:
@@ -246,15 +252,20 @@ def _missing(history: History, reader: str, missing: list[Sent]) -> Violation:
         f"{what} sent never arrived at {reader}, first message {missing[0].seq}"
         f" ({missing[0].size} bytes); its last receive ended with: {how}"
     )
-    return Violation("lost", cause, _lines(history, reader))
+    return Violation("lost", cause, _lines(history, reader, missing[:1]))
 
 
-def _lines(history: History, reader: str) -> list[str]:
-    return evidence(
-        history,
-        [
-            event
-            for event in history.of("got", "hang")
-            if reader in (event.role, event.text("target"))
-        ][-6:],
-    )
+def _lines(
+    history: History, reader: str, messages: Sequence[Sent] = (), until: Got | None = None
+) -> list[str]:
+    """Show these messages' sends, and what the reader received last, or until a receive's end."""
+    end = until.ended if until is not None else None
+    own = [
+        event
+        for event in history.of("got", "hang")
+        if reader in (event.role, event.text("target")) and (end is None or event.t <= end.t)
+    ]
+    if end is not None:  # an arrival of the same message before that, too
+        own = [e for e in own[:-5] if e.data.get("seq") == end.data.get("seq")][-1:] + own[-5:]
+    sends = [event for m in messages[:2] for event in (m.began, m.ended) if event is not None]
+    return evidence(history, sorted([*sends, *own[-6:]], key=lambda event: event.t))
