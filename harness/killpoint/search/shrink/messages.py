@@ -1,4 +1,4 @@
-"""Fewer messages: whole entries first, then shorter runs; receives follow."""
+"""Fewer messages: whole entries first, then shorter runs; receives follow. Fewer calls, too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from killpoint.scenario import (
     AnyStep,
     Barrier,
     Broadcast,
+    Call,
     Gather,
     Message,
     RingRead,
@@ -56,6 +57,13 @@ def fewer_rounds(scenario: Scenario) -> Generator[Scenario, bool]:
             scenario = yield from _fewer_times(scenario, index, step)
 
 
+def fewer_calls(scenario: Scenario) -> Generator[Scenario, bool]:
+    """Repeat each call of a pool's executor as few times as still fail."""
+    for index, step in enumerate(scenario.steps):
+        if isinstance(step, Call):
+            scenario = yield from _fewer_times(scenario, index, step)
+
+
 def sending(scenario: Scenario) -> list[int]:
     """Return the indices of the scenario's sending steps."""
     return [index for index, step in enumerate(scenario.steps) if isinstance(step, Sending)]
@@ -86,7 +94,7 @@ def _fewer_entries(scenario: Scenario, index: int) -> Generator[Scenario, bool, 
 
 
 def _fewer_times(
-    scenario: Scenario, index: int, step: Barrier | Gather
+    scenario: Scenario, index: int, step: Barrier | Gather | Call
 ) -> Generator[Scenario, bool, Scenario]:
     def build(times: int) -> Scenario:
         return replaced(scenario, index, msgspec.structs.replace(step, times=times))

@@ -1,4 +1,4 @@
-"""Fewer roles: readers or ranks go, with every step that is theirs alone."""
+"""Fewer roles: readers, ranks or workers go, with every step that is theirs alone."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Generator, Mapping, Sequence
 
 import msgspec
 
-from killpoint.scenario import AnyStep, Scenario
+from killpoint.scenario import AnyStep, Call, Execute, Scenario, Submit
 from killpoint.search.shrink.attempt import fewest
-from killpoint.targets.shapes import GroupShape, QueueShape
+from killpoint.targets.shapes import GroupShape, PoolShape, QueueShape
 
 _SINGLE = ("role", "to", "source")
 
 
 def fewer_roles(scenario: Scenario) -> Generator[Scenario, bool]:
-    """Readers, or ranks but the host, as few as still fail; those that stay are numbered anew."""
+    """Readers, ranks but the host, or workers, as few as still fail; the rest is numbered anew."""
     subject = scenario.subject()
     if isinstance(subject, QueueShape):
         readers = range(subject.readers)
@@ -22,6 +22,9 @@ def fewer_roles(scenario: Scenario) -> Generator[Scenario, bool]:
     elif isinstance(subject, GroupShape):
         ranks = range(1, subject.ranks)
         yield from fewest(ranks, lambda kept: with_ranks(scenario, [0, *kept]))
+    elif isinstance(subject, PoolShape):
+        workers = range(subject.workers)
+        yield from fewest(workers, lambda kept: with_workers(scenario, kept), keep=1)
     # Of a pipe each rank sends to the next: with one less all of them mean another.
 
 
@@ -47,6 +50,27 @@ def with_ranks(scenario: Scenario, kept: Sequence[int]) -> Scenario | None:
         scenario,
         group=msgspec.structs.replace(group, ranks=len(kept)),
         steps=_renamed(scenario, names),
+    )
+
+
+def with_workers(scenario: Scenario, kept: Sequence[int]) -> Scenario | None:
+    """The pool's scenario with these of its workers only; who alone replies is asked of them."""
+    pool = scenario.subject()
+    if not isinstance(pool, PoolShape):
+        return None
+    new = {old: n for n, old in enumerate(kept)}
+    names = {"executor": "executor", **{f"worker-{old}": f"worker-{n}" for old, n in new.items()}}
+    steps: list[AnyStep] = []
+    for step in _renamed(scenario, names):
+        if isinstance(step, Execute):
+            return None  # it says of each worker what it has finished
+        if isinstance(step, Call | Submit) and step.rank is not None:
+            if step.rank not in new:
+                return None
+            step = msgspec.structs.replace(step, rank=new[step.rank])
+        steps.append(step)
+    return msgspec.structs.replace(
+        scenario, pool=msgspec.structs.replace(pool, workers=len(kept)), steps=steps
     )
 
 

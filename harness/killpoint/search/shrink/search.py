@@ -9,7 +9,12 @@ import msgspec
 from killpoint.errors import BadUsage
 from killpoint.scenario import Scenario, dump, parse
 from killpoint.search.shrink.attempt import Pass
-from killpoint.search.shrink.messages import fewer_messages, fewer_rounds, fewer_slots
+from killpoint.search.shrink.messages import (
+    fewer_calls,
+    fewer_messages,
+    fewer_rounds,
+    fewer_slots,
+)
 from killpoint.search.shrink.options import earlier_points, fewer_options, quicker_calls
 from killpoint.search.shrink.roles import fewer_roles
 from killpoint.search.shrink.sizes import (
@@ -30,6 +35,7 @@ PASSES: tuple[Pass, ...] = (
     fewer_messages,
     fewer_slots,
     fewer_rounds,
+    fewer_calls,
     fewer_tensors,
     fewer_options,
     plainer_messages,

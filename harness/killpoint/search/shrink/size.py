@@ -10,6 +10,7 @@ import msgspec
 from killpoint.scenario import (
     Barrier,
     Broadcast,
+    Call,
     Fault,
     Gather,
     Message,
@@ -17,6 +18,7 @@ from killpoint.scenario import (
     Scenario,
     Send,
     SendTo,
+    Submit,
     Tensor,
 )
 from killpoint.search.shrink.tensors import tensors_of
@@ -28,6 +30,7 @@ class Size(msgspec.Struct, frozen=True, order=True):
     roles: int
     faults: int
     steps: int
+    calls: int
     messages: int
     bytes: int
     ring_bytes: int
@@ -38,6 +41,7 @@ class Size(msgspec.Struct, frozen=True, order=True):
             (self.roles, smaller.roles, "roles"),
             (self.faults, smaller.faults, "faults"),
             (self.steps, smaller.steps, "steps"),
+            (self.calls, smaller.calls, "calls"),
             (self.messages, smaller.messages, "messages"),
             (self.bytes, smaller.bytes, "bytes"),
             (self.ring_bytes, smaller.ring_bytes, "bytes of ring"),
@@ -54,6 +58,7 @@ def size_of(scenario: Scenario) -> Size:
         roles=len(scenario.roles()),
         faults=sum(isinstance(step, Fault) for step in scenario.steps),
         steps=len(scenario.steps),
+        calls=sum(step.times for step in scenario.steps if isinstance(step, Call | Submit)),
         messages=sum(each.repeat for each in (*messages, *tensors)),
         bytes=sum(map(bytes_of, messages)) + sum(map(_bytes_of, tensors)),
         ring_bytes=shape.chunks * shape.chunk_bytes if scenario.subject() is shape else 0,

@@ -15,13 +15,16 @@ from killpoint.errors import KillpointError
 from killpoint.scenario import (
     Attach,
     Barrier,
+    Call,
     Close,
+    Execute,
     Fault,
     Join,
     Make,
     Message,
     Pause,
     Point,
+    PoolStart,
     Ready,
     Receive,
     ReceiveFrom,
@@ -30,14 +33,20 @@ from killpoint.scenario import (
     Scenario,
     Send,
     SendTo,
+    Submit,
     Wait,
     dump,
 )
 from killpoint.search.shrink.attempt import Pass
 from killpoint.search.shrink.message_balance import no_worse, owed, settled
-from killpoint.search.shrink.messages import fewer_messages, fewer_rounds, fewer_slots
+from killpoint.search.shrink.messages import (
+    fewer_calls,
+    fewer_messages,
+    fewer_rounds,
+    fewer_slots,
+)
 from killpoint.search.shrink.options import earlier_points, fewer_options, quicker_calls
-from killpoint.search.shrink.roles import fewer_roles, with_readers
+from killpoint.search.shrink.roles import fewer_roles, with_readers, with_workers
 from killpoint.search.shrink.search import PASSES, search
 from killpoint.search.shrink.sizes import (
     plainer_messages,
@@ -48,7 +57,7 @@ from killpoint.search.shrink.sizes import (
     smallest_messages,
 )
 from killpoint.search.shrink.steps import fewer_steps, held_up, makes_sense, waits_for_an_end
-from killpoint.targets.protocol import GroupShape
+from killpoint.targets.shapes import GroupShape, PoolShape
 
 OPEN = (Make(), Attach(), Ready(timeout=5.0))
 
@@ -63,6 +72,10 @@ def _after(each: Pass, scenario: Scenario, fails: Callable[[Scenario], bool] = a
 
 def _group(*steps: Any, ranks: int = 4) -> Scenario:
     return scene(Join(), *steps, Wait(), judges="G2", group=GroupShape(ranks))
+
+
+def _pool(*steps: Any) -> Scenario:
+    return scene(PoolStart(), *steps, Wait(), judges="W1", pool=PoolShape(workers=3))
 
 
 def _queue(*steps: Any, **more: Any) -> Scenario:
@@ -208,6 +221,26 @@ def test_a_slots_write_goes_with_its_reads() -> None:
 def test_rounds_of_all_ranks_are_fewer() -> None:
     short = _after(fewer_rounds, _group(Barrier(times=500), Barrier(("rank-0",), times=9)))
     assert [step.times for step in short.steps if isinstance(step, Barrier)] == [1, 9]
+
+
+def test_calls_of_a_pool_are_fewer() -> None:
+    def fails(s: Scenario) -> bool:
+        return any(isinstance(x, Call) and x.times >= 3 and x.method == "echo" for x in s.steps)
+
+    short = _after(fewer_calls, _pool(Call(times=30), Call("heavy", times=9)), fails)
+    assert [step.times for step in short.steps if isinstance(step, Call)] == [3, 1]
+
+
+def test_workers_are_fewer_and_a_lone_reply_is_still_asked_of_the_same_one() -> None:
+    def fails(s: Scenario) -> bool:
+        return any(isinstance(x, Fault) for x in s.steps)
+
+    long = _pool(Fault("stop", "worker-2"), Call(rank=2), Fault("kill", "worker-0"), Submit())
+    (stop, call, submit) = _after(fewer_roles, long, fails).steps[1:-1]
+    assert (stop, call, submit) == (Fault("stop", "worker-0"), Call(rank=0), Submit())
+    both = with_workers(_pool(Call(rank=1), Fault("stop", "worker-2")), [2])
+    assert both is None, "its only reply would be another worker's"
+    assert with_workers(_pool(Execute(((), (), ()), ((), (), ()))), [0]) is None
 
 
 # -- sizes ----------------------------------------------------------------------------------
