@@ -122,6 +122,7 @@ class Attribution:
         self._tell = tell
         self._lock = threading.Lock()
         self._idle: list[tuple[Off, Stage]] = []
+        self._in_use: list[Stage] = []
         self._kept = _IDLE
         self._leaving = threading.Event()
 
@@ -145,7 +146,7 @@ class Attribution:
     def of_cases(
         self, cases: Iterable[JudgedCase], jobs: int = 1, end: float | None = None
     ) -> None:
-        """Say of each violation whose it is. Interrupted, it waits for plays that are under way.
+        """Say of each violation whose it is. Interrupted, it ends the plays that are under way.
 
         Violations that are likely the same bug's come one after the other: they share stages.
 
@@ -175,10 +176,16 @@ class Attribution:
                 for each in begun:
                     each.result()
             except BaseException:
-                self._leaving.set()
+                self._leave()
                 raise
             finally:
                 pool.shutdown(cancel_futures=True)
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._leaving.set()
+            for stage in self._in_use:
+                stage.abandon()
 
     def of(self, case: str, violation: CaseViolation) -> None:
         """Say of one violation whose it is, and what decided that."""
@@ -333,10 +340,15 @@ class Attribution:
             if waiting is not None:
                 self._idle.remove(waiting)
         stage = waiting[1] if waiting is not None else Stage(switched_off(self._spec, off))
+        with self._lock:
+            self._in_use.append(stage)
+            if self._leaving.is_set():
+                stage.abandon()
         try:
             yield stage
         finally:
             with self._lock:
+                self._in_use.remove(stage)
                 self._idle.append((off, stage))
                 spare = self._idle[: -self._kept]
                 del self._idle[: -self._kept]

@@ -409,7 +409,15 @@ class _Run:
                 self._bench.give(stage)
 
         with concurrent.futures.ThreadPoolExecutor(self._bench.count) as pool:
-            list(pool.map(work, self._convicted))
+            begun = [pool.submit(work, each) for each in self._convicted]
+            try:
+                for each in begun:
+                    each.result()
+            except BaseException:
+                self._bench.abandon()
+                raise
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def _one(self, case: Case) -> CaseOutcome:
         stage = self._bench.take()

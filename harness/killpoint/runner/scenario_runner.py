@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -74,11 +75,13 @@ class ScenarioRunner:
         *,
         shm_of: int = 0,
         hosts: Hosts | None = None,
+        go_on: Callable[[], None] = lambda: None,
     ) -> None:
         """Take a started zygote and an empty folder whose path is short (sockets live in it).
 
         ``shm_of``: the process that keeps the play's own /dev/shm, if it has one; ``hosts``:
-        those that its roles live in, if they do.
+        those that its roles live in, if they do; ``go_on``: called all the time, it raises where
+        the play is to end at once.
         """
         self.scenario = scenario
         self._system = system_of(scenario)
@@ -91,6 +94,7 @@ class ScenarioRunner:
         self.unreached: list[str] = []
         self._strangers = Attackers(zygote, scenario, folder, self.log)
         self._shm_of = shm_of
+        self._go_on = go_on
         self._calls = CallWatch(self.log, folder)
         self._timed = TimedFaults(self.log)
         for actor in self.actors.values():
@@ -358,6 +362,7 @@ class ScenarioRunner:
     # -- what comes in ----------------------------------------------------------------------
 
     def _serve(self, seconds: float) -> None:
+        self._go_on()
         before = time.monotonic()
         events = self._poll.poll(seconds * 1000)
         if not events:

@@ -107,10 +107,9 @@ class Stage:
         self.close()
 
     def abandon(self) -> None:
-        """End a play of a system's own that runs in another thread, and begin no other of any kind.
+        """End a play that runs in another thread, with all that it started, and begin no other.
 
-        Another play, which lasts seconds, comes to its end. Who asks for one more is interrupted: a
-        search would otherwise go on for all the time that it has.
+        Whoever waits for it, or asks for one more, is interrupted.
         """
         self._abandoned = True
         for player in list(self._players.values()):
@@ -246,7 +245,11 @@ class Stage:
                 shm = PrivateShm(zygote, folder, scenario.shm_bytes)
             if scenario.namespaces:
                 hosts = Hosts(zygote, folder, scenario.connecting())
-            stalled, unreached = self._run(zygote, scenario, folder, shm, hosts)
+            try:
+                stalled, unreached = self._run(zygote, scenario, folder, shm, hosts)
+            except KeyboardInterrupt:
+                _clear(zygote, folder, shm, hosts)
+                raise
             history = History.read(folder)
             left = _settle_accounts(zygote, history, folder, shm, hosts)
             left.gpu_bytes = accelerators.kept(on_gpu, _LEFT_WITHIN) if on_gpu else 0
@@ -326,13 +329,27 @@ class Stage:
             if own is not None and own.refused:
                 return own.refused, []
         keeper = shm.pid if shm is not None else 0
-        stalled, unreached = _direct(zygote, scenario, folder, keeper, hosts)
+        stalled, unreached = self._direct(zygote, scenario, folder, keeper, hosts)
         if scenario.restart and not stalled:
             again = msgspec.structs.replace(scenario, steps=[*system_of(scenario).next_start])
             if shm is not None:
                 again = msgspec.structs.replace(again, shape=_FITS)
-            stalled, _ = _direct(zygote, again, folder, keeper, hosts)
+            stalled, _ = self._direct(zygote, again, folder, keeper, hosts)
         return stalled, unreached
+
+    def _direct(
+        self, zygote: Zygote, scenario: Scenario, folder: Path, keeper: int, hosts: Hosts | None
+    ) -> tuple[str, list[str]]:
+        runner = ScenarioRunner(
+            zygote, scenario, folder, shm_of=keeper, hosts=hosts, go_on=self._raise_if_abandoned
+        )
+        try:
+            runner.play()
+        except Stalled as error:
+            return str(error), runner.unreached
+        finally:
+            runner.close()
+        return "", runner.unreached
 
     def forget(self, play: Play) -> None:
         """Remove a play's folder, unless another invariant may judge it."""
@@ -363,17 +380,14 @@ def _messages(scenario: Scenario) -> list[Message]:
     return [message for message in found if isinstance(message, Message)]
 
 
-def _direct(
-    zygote: Zygote, scenario: Scenario, folder: Path, keeper: int, hosts: Hosts | None
-) -> tuple[str, list[str]]:
-    runner = ScenarioRunner(zygote, scenario, folder, shm_of=keeper, hosts=hosts)
-    try:
-        runner.play()
-    except Stalled as error:
-        return str(error), runner.unreached
-    finally:
-        runner.close()
-    return "", runner.unreached
+def _clear(zygote: Zygote, folder: Path, shm: PrivateShm | None, hosts: Hosts | None) -> None:
+    """End all processes of a play that is abandoned, and remove what they made."""
+    ours = {own.pid for own in (shm, hosts) if own is not None}
+    for pid in {*zygote.descendants()} - ours:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        _settle_accounts(zygote, History.read(folder), folder, shm, hosts)
 
 
 def _settle_accounts(

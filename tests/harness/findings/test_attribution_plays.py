@@ -30,6 +30,7 @@ class Stages:
     def __init__(self) -> None:
         self.made: list[str] = []
         self.closed: list[str] = []
+        self.abandoned = threading.Event()
         self.plays: list[tuple[str, str, bool]] = []
         """Of which stage, as which target, and whether it confirms what rests on time."""
         self.kinds: list[Kind] = []
@@ -59,6 +60,9 @@ class Stage:
 
     def close(self) -> None:
         self._stages.closed.append(self.spec)
+
+    def abandon(self) -> None:
+        self._stages.abandoned.set()
 
 
 @pytest.fixture
@@ -232,7 +236,7 @@ def test_after_an_interrupt_no_other_one_is_begun(monkeypatch: pytest.MonkeyPatc
     assert begun in (["Q1/a"], ["Q1/a", "Q1/b"])
 
 
-def test_after_an_interrupt_one_that_is_under_way_makes_no_other_play(
+def test_after_an_interrupt_a_play_that_is_under_way_is_ended_and_no_other_one_made(
     stages: Stages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settled, playing = Attribution._settled, threading.Event()
@@ -245,7 +249,7 @@ def test_after_an_interrupt_one_that_is_under_way_makes_no_other_play(
 
     def meanwhile() -> None:
         playing.set()
-        whose._leaving.wait(60)
+        assert stages.abandoned.wait(60)
 
     monkeypatch.setattr(Attribution, "_settled", interrupted)
     stages.kinds, stages.meanwhile = ["hang"], meanwhile

@@ -279,7 +279,7 @@ def ended(program: Program) -> None:
 
 
 def _wave_of_some(program: Program) -> None:
-    """Requests come to some ranks: all are in a wave, in which counts change or a front end comes."""
+    """Requests come to some ranks: in the wave counts change, or a front end comes."""
     begun(program, *program.some(program.ranks()))
     program.draw(st.sampled_from((counts_change, front_end_comes)))(program)
     ended(program)
