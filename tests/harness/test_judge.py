@@ -12,6 +12,7 @@ import pytest
 from killpoint.case import Case
 from killpoint.durations import Expected
 from killpoint.judgement import judge as judging
+from killpoint.scenario import Scenario
 from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
 
@@ -182,3 +183,29 @@ def test_the_longest_case_is_begun_first_unless_time_is_short(
     told = [case.id for verdict in judgement.verdicts for case in verdict.cases]
     assert sorted(told) == sorted(begun)
     assert len(begun) == 4
+
+
+def test_an_interrupt_ends_the_plays_by_which_it_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    abandoned, seen = threading.Event(), list[bool]()
+
+    def shrink(outcome: CaseOutcome, *_: object, **__: object) -> None:
+        if outcome.id == "Q1/a":
+            raise KeyboardInterrupt
+        seen.append(abandoned.wait(10.0))
+
+    bench: Any = SimpleNamespace(
+        count=2,
+        loaded=lambda: SimpleNamespace(capabilities=()),
+        take=lambda: None,
+        give=lambda _: None,
+        abandon=abandoned.set,
+    )
+    run = judging._Run(bench, "x", 0, False, None, None, None, "line", "cpu", False)
+    run._convicted = [
+        (CaseOutcome(id, "Q1", "violated"), Scenario(id, ["Q1"], [])) for id in ("Q1/a", "Q1/b")
+    ]
+    monkeypatch.setattr(judging, "shrink", shrink)
+    with pytest.raises(KeyboardInterrupt):
+        run.shrink(60.0, None)
+    assert seen in ([], [True])
+    assert abandoned.is_set()

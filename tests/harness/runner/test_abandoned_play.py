@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,7 +25,6 @@ from killpoint.scenario import (
 )
 from killpoint.targets.shapes import QueueShape
 
-MUTANTS = Path(__file__).parents[2] / "mutants"
 STOPPED = Scenario(
     "Q7/x",
     ["R3"],
@@ -67,32 +63,3 @@ def test_it_ends_with_its_roles_and_the_next_one_does_not_begin() -> None:
         assert _are_there(roles) == []
         with pytest.raises(KeyboardInterrupt):
             pool.submit(stage.play, STOPPED).result(timeout=15.0)
-
-
-@pytest.mark.full
-def test_sigterm_ends_a_check_while_it_shrinks(tmp_path: Path) -> None:
-    """The plays by which it shrinks are hangs of many seconds."""
-    check = subprocess.Popen(
-        [
-            *[sys.executable, "-m", "killpoint.cli", "check", "--out", str(tmp_path)],
-            *["--target", "mutated:q7_dead_reader_is_waited_for", "--shrink", "300"],
-            *["--only", "Q7/reader-killed-at-stores"],
-        ],
-        env=os.environ | {"PYTHONPATH": str(MUTANTS)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        process_group=0,
-    )
-    try:
-        assert check.stderr is not None
-        said = next((line for line in check.stderr if "✗ Q7" in line), "")
-        parts = [each.pid for each in tree(check.pid)]
-        check.send_signal(signal.SIGTERM)
-        said += check.communicate(timeout=20.0)[1]
-    finally:
-        check.kill()
-        check.wait()
-    assert check.returncode == 143, said
-    assert "✗ Q7" in said
-    assert _are_there(parts) == []
