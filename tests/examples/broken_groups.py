@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pipe_group import GroupTarget, Hub, Member, RankGone
+from pipe_group import GroupTarget, Hub, Member, RankGone, ThreadsTarget
 
 if TYPE_CHECKING:
     from collections import deque
@@ -241,3 +241,15 @@ class ExpiresByTheWall(GroupTarget):
     """Drops what nobody has read for an hour of the wall clock."""
 
     member = _Expires
+
+
+class _Drowsy(Member):
+    def _listen(self) -> None:
+        self._changed.notify_all = self._changed.notify
+        super()._listen()
+
+
+class WakesOne(ThreadsTarget):
+    """News wake only one of the threads that wait, which may not be the one that they are for."""
+
+    member = _Drowsy

@@ -328,3 +328,12 @@ class GroupTarget:
 
     def is_own_code(self, code: CodeType) -> bool:
         return code.co_filename == __file__
+
+
+class ThreadsTarget(GroupTarget):
+    """The same, whose ranks may wait in several calls at once: all of them hear all news.
+
+    Not in a gather and a broadcast: a gather is made of broadcasts.
+    """
+
+    capabilities: frozenset[Capability] = GroupTarget.capabilities | {"group_threads"}

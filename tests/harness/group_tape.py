@@ -101,3 +101,36 @@ class GroupTape(Tape):
         about = {"outcome": outcome, "error": error, "s": s}
         self.tell(f"rank-{rank}", "barrier-done", n=n, **about)
         return self
+
+    # -- calls at once ------------------------------------------------------------------------
+
+    def passes(self, ms: float) -> GroupTape:
+        """Let time pass, and go on with the group."""
+        self.later(ms)
+        return self
+
+    def asks(self, rank: int, source: int, thread: int, timeout: float = 5.0) -> GroupTape:
+        """A thread of a rank begins to receive."""
+        who = f"rank-{source}"
+        self.tell(f"rank-{rank}", "receive-from", source=who, timeout=timeout, thread=thread)
+        return self
+
+    def gets(
+        self, rank: int, source: int, thread: int, seq: int | None, outcome: str = "ok"
+    ) -> GroupTape:
+        """It comes back, with an object or without one."""
+        found = {} if seq is None else {"seq": seq, "digest": f"d{seq}"}
+        about = {"source": f"rank-{source}", "outcome": outcome, "s": 0.001, **found}
+        self.tell(f"rank-{rank}", "got-from", **about, error="", thread=thread)
+        return self
+
+    def comes_in(self, rank: int, thread: int, timeout: float = 5.0) -> GroupTape:
+        """A thread of a rank enters a barrier."""
+        self.tell(f"rank-{rank}", "barrier", n=0, timeout=timeout, thread=thread)
+        return self
+
+    def goes_from(self, rank: int, thread: int, s: float = 0.01) -> GroupTape:
+        """It comes back from it."""
+        about = {"outcome": "ok", "error": "", "s": s}
+        self.tell(f"rank-{rank}", "barrier-done", n=0, **about, thread=thread)
+        return self

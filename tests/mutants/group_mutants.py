@@ -91,4 +91,10 @@ GROUP: tuple[Mutant, ...] = (
         ("no-error",),
         _PLANTED["group_object_of_a_dead_rank_leaves_its_gather"],
     ),
+    Mutant(
+        "h2_news_wake_one_thread_alone",
+        "H2/generated-with-threads",
+        ("late",),
+        _PLANTED["group_news_wakes_one_sleeper"],
+    ),
 )

@@ -261,6 +261,8 @@ class ReceiveFrom(Step, tag="receive-from"):
     timeout: Seconds | None = None
     keep_on: bool = False
     """Go on after a call that raised (each such call counts towards ``count``)."""
+    beside: bool = False
+    """Receive in a second thread; the step is done once that thread waits inside its first call."""
 
 
 class Broadcast(Step, tag="broadcast"):
@@ -270,6 +272,8 @@ class Broadcast(Step, tag="broadcast"):
     messages: list[Message]
     roles: tuple[str, ...] = ("all",)
     timeout: Seconds | None = None
+    beside: bool = False
+    """Receive in a second thread, as for :class:`ReceiveFrom`. The source sends in its first."""
 
 
 class Gather(Step, tag="gather"):
@@ -279,6 +283,8 @@ class Gather(Step, tag="gather"):
     roles: tuple[str, ...] = ("all",)
     times: Times = 1
     timeout: Seconds | None = None
+    beside: bool = False
+    """Meet in a second thread, as for :class:`ReceiveFrom`."""
 
 
 class Barrier(Step, tag="barrier"):
@@ -287,6 +293,14 @@ class Barrier(Step, tag="barrier"):
     roles: tuple[str, ...] = ("all",)
     times: Times = 1
     timeout: Seconds | None = None
+    beside: bool = False
+    """Meet in a second thread, as for :class:`ReceiveFrom`."""
+
+
+class GroupRejoin(Step, tag="group-rejoin"):
+    """Ranks wait for their second threads."""
+
+    roles: tuple[str, ...] = ("all",)
 
 
 class Leave(Step, tag="leave"):
@@ -425,6 +439,7 @@ AnyStep = (
     | Broadcast
     | Gather
     | Barrier
+    | GroupRejoin
     | Leave
     | Retry
     | ProbeExposure

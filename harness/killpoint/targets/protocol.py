@@ -27,6 +27,7 @@ Capability = Literal[
     "points",
     "native",
     "group",
+    "group_threads",
     "pool",
     "transfers",
     "pipe",
@@ -45,7 +46,9 @@ Capability = Literal[
 """Features that a target may offer (SPEC 10). Three words refine ``queue``: ``deadlines`` (send
 and receive take a timeout), ``cancel`` (a second thread can wake a waiting call) and ``limits``
 (the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
-``silence``: how long a remote party may be silent can be set. ``transfers``: its pool
+``silence``: how long a remote party may be silent can be set. ``group_threads``: a rank of its
+process group may have calls under way at once, each in a thread of its own, that wait for different
+things. ``transfers``: its pool
 tells which transfers all ranks have finished. ``cuda``: its pipe carries tensors
 on a GPU, where there is one. ``coordinator``: its data-parallel coordinator can be talked to
 (:mod:`killpoint.targets.coordinator_messages`). ``coordinator_process``: it can be run as a process

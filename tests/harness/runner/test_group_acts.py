@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from killpoint.checkers import CHECKERS
 from killpoint.history.event import Event
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import (
@@ -16,6 +17,7 @@ from killpoint.scenario import (
     Count,
     Fault,
     Gather,
+    GroupRejoin,
     Join,
     Leave,
     MeasureMemory,
@@ -27,6 +29,7 @@ from killpoint.scenario import (
     Wait,
     WaitBlocked,
 )
+from killpoint.systems.group.record import calls
 from killpoint.targets.protocol import GroupShape
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -91,6 +94,77 @@ def test_a_failed_call_is_logged_with_its_words_and_ends_the_step(stage: Stage) 
 def test_who_is_no_member_calls_nothing(stage: Stage) -> None:
     play = played(stage, *JOINED, Leave(), Barrier(), Wait(within=9.0))
     assert [e.text("outcome") for e in of(play, "barrier-done", "rank-0")] == ["no-member"]
+
+
+def test_calls_beside_wait_at_once_each_in_a_thread_of_its_own() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXAMPLES)
+        with Stage("pipe_group:ThreadsTarget") as stage:
+            play = played(
+                stage,
+                *JOINED,
+                ReceiveFrom(("rank-0",), "rank-1", timeout=9.0, beside=True),
+                Broadcast("rank-1", [Message()], ("rank-0",), timeout=9.0, beside=True),
+                Barrier(("rank-0",), timeout=9.0, beside=True),
+                Wait(),
+                SendTo("rank-0", "rank-1", [Message()]),
+                Barrier(("rank-1",), timeout=9.0, beside=True),
+                Broadcast("rank-1", [Message()], ("rank-1",), timeout=9.0, beside=True),
+                SendTo("rank-1", "rank-0", [Message()]),
+                GroupRejoin(),
+                Wait(),
+            )
+    begun = [of(play, kind, "rank-0")[0] for kind in ("receive-from", "broadcast", "barrier")]
+    (sent,) = of(play, "sent-to", "rank-0")
+    ends = ("got-from", "broadcast-done", "barrier-done")
+    ended = [of(play, kind, "rank-0")[0] for kind in ends]
+    assert max(event.t for event in begun) < sent.t < min(event.t for event in ended)
+    assert [event.number("thread") for event in (*begun, *ended)] == [1, 2, 3, 1, 2, 3]
+    assert [event.text("outcome") for event in ended] == ["ok"] * 3
+    assert "thread" not in sent.data
+    (aired,), (came,) = of(play, "broadcast", "rank-1"), of(play, "barrier", "rank-1")
+    assert (aired.number("thread"), came.number("thread")) == (-1, 1)
+    found = [call for call in calls(play.history) if call.role == "rank-0"]
+    assert [call.op for call in found if call.ok and call.thread] == [
+        "receive-from",
+        "broadcast",
+        "barrier",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "kinds"), [("pipe_group:ThreadsTarget", []), ("broken_groups:WakesOne", ["late"])]
+)
+def test_news_that_wake_one_thread_alone_are_told(
+    target: str, kinds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
+    waits = [
+        ReceiveFrom(("rank-0",), source, timeout=3.0, beside=True)
+        for source in ("rank-1", "rank-2")
+    ]
+    with Stage(target) as stage:
+        play = played(
+            stage,
+            *(*JOINED, *waits, Wait()),
+            *(SendTo("rank-2", "rank-0", [Message()]), GroupRejoin(), Wait()),
+            ranks=3,
+        )
+    found = CHECKERS["H2"](play.scenario, play.history, play.ledger).violations
+    assert [violation.kind for violation in found] == kinds
+    assert all("receive from rank-2 ended" in violation.cause for violation in found)
+
+
+def test_no_call_is_made_beside_another_where_that_is_not_promised(stage: Stage) -> None:
+    for step in (
+        ReceiveFrom(("rank-0",), "rank-1", timeout=0.1, beside=True),
+        Gather(roles=("rank-0",), timeout=0.1, beside=True),
+    ):
+        play = played(stage, *JOINED, step, Wait())
+        verb = "gather" if isinstance(step, Gather) else "receive-from"
+        (end,) = (event for event in of(play, "end", "rank-0") if event.text("op") == verb)
+        assert end.text("outcome") == "unsupported"
+        assert "no second thread" in end.text("error")
 
 
 def test_a_kill_strikes_at_a_line_of_a_groups_call(stage: Stage) -> None:

@@ -18,6 +18,7 @@ from killpoint.scenario import (
     Exit,
     Fault,
     Gather,
+    GroupRejoin,
     Join,
     Leave,
     Make,
@@ -91,9 +92,9 @@ def _ends(scenario: Scenario) -> list[AnyStep]:
 def _stays(scenario: Scenario, step: AnyStep) -> bool:
     """Return whether a step stays: the opening, and what ranks do together with another step.
 
-    So does the wait for what a rank of a pipe does beside: no other step would show its end.
+    So does the wait for what a rank does beside its first thread: no other step shows its end.
     """
-    if isinstance(step, (*_OPENING, PipeMeet)):
+    if isinstance(step, (*_OPENING, PipeMeet, GroupRejoin)):
         return True
     return isinstance(step, _COLLECTIVE) and not _of_all(scenario, step)
 

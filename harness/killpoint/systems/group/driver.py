@@ -3,6 +3,7 @@
 The events come in pairs: ``send-to`` and ``sent-to``, ``receive-from`` and ``got-from``,
 ``broadcast`` and ``broadcast-done``, ``gather`` and ``gathered``, ``barrier`` and
 ``barrier-done``. The second of each pair has the outcome, its error's text, and the seconds ``s``.
+Both have the number of the ``thread``, if it is not the role's first one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from killpoint.runner import payload
 from killpoint.runner.driver import Driver
 from killpoint.runner.network.group_rendezvous import accepted
 from killpoint.runner.protocol import Order
+from killpoint.runner.second_threads import SecondThreads
 from killpoint.targets.protocol import CountsEntries, HasGroup, UnsupportedByTarget
 from killpoint.targets.shapes import GroupShape
 
@@ -32,6 +34,7 @@ class GroupDriver(Driver):
         self._role = role
         self._timed = role.timed
         self._barriers = 0
+        self._beside = SecondThreads()
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
         """Return the method for each step."""
@@ -42,6 +45,7 @@ class GroupDriver(Driver):
             script.Broadcast: self._broadcast,
             script.Gather: self._gather,
             script.Barrier: self._barrier,
+            script.GroupRejoin: self._rejoin,
             script.Leave: self._leave,
         }
 
@@ -54,7 +58,7 @@ class GroupDriver(Driver):
     def _note_silence(self, shape: GroupShape) -> None:
         """Log another peer timeout than the target's own, which checkers need."""
         if shape.silence is not None and "silence" in self._role.target.capabilities:
-            self._role.log.write("silence", seconds=shape.silence)
+            self._log("silence", seconds=shape.silence)
 
     def _join(self, order: Order, step: script.Join) -> str:
         told, target = accepted(order.data), self._target()
@@ -72,21 +76,22 @@ class GroupDriver(Driver):
     def _send_to(self, order: Order, step: script.SendTo) -> str:
         to = rank_of(step.to)
         for seq, obj, about in self._built(step.messages, order.first):
-            self._role.log.write("send-to", seq=seq, to=step.to, **about)
+            self._log("send-to", seq=seq, to=step.to, **about)
             outcome, error, seconds = self._call(
                 "send-to", lambda end, obj=obj: self._target().group_send(end, obj, to)
             )
-            self._role.log.write(
-                "sent-to", seq=seq, to=step.to, outcome=outcome, error=error, s=seconds
-            )
+            self._log("sent-to", seq=seq, to=step.to, outcome=outcome, error=error, s=seconds)
             if outcome != "ok":
                 return "stopped"
         return "ok"
 
     def _receive_from(self, _order: Order, step: script.ReceiveFrom) -> str:
+        return self._maybe_beside(step.beside, lambda: self._receives(step))
+
+    def _receives(self, step: script.ReceiveFrom) -> str:
         source = rank_of(step.source)
         for _ in range(step.count):
-            self._role.log.write("receive-from", source=step.source, timeout=step.timeout)
+            self._log("receive-from", source=step.source, timeout=step.timeout)
             got: list[Any] = []
             outcome, error, seconds = self._call(
                 "receive-from",
@@ -94,7 +99,7 @@ class GroupDriver(Driver):
                     self._target().group_receive(end, source, step.timeout)
                 ),
             )
-            self._role.log.write(
+            self._log(
                 "got-from",
                 source=step.source,
                 outcome=outcome,
@@ -108,10 +113,15 @@ class GroupDriver(Driver):
 
     def _broadcast(self, order: Order, step: script.Broadcast) -> str:
         mine = step.source == self._role.name
+        return self._maybe_beside(
+            step.beside and not mine, lambda: self._broadcasts(order, step, mine)
+        )
+
+    def _broadcasts(self, order: Order, step: script.Broadcast, mine: bool) -> str:
         todo = self._built(step.messages, order.first) if mine else _awaited(step.messages)
         for seq, obj, about in todo:
             how = {"seq": seq, **about} if mine else {}
-            self._role.log.write("broadcast", source=step.source, timeout=step.timeout, **how)
+            self._log("broadcast", source=step.source, timeout=step.timeout, **how)
             got: list[Any] = []
             outcome, error, seconds = self._call(
                 "broadcast",
@@ -119,7 +129,7 @@ class GroupDriver(Driver):
                     self._target().group_broadcast(end, obj, rank_of(step.source), step.timeout)
                 ),
             )
-            self._role.log.write(
+            self._log(
                 "broadcast-done",
                 source=step.source,
                 outcome=outcome,
@@ -132,9 +142,12 @@ class GroupDriver(Driver):
         return "ok"
 
     def _gather(self, order: Order, step: script.Gather) -> str:
+        return self._maybe_beside(step.beside, lambda: self._gathers(order, step))
+
+    def _gathers(self, order: Order, step: script.Gather) -> str:
         turns = [msgspec.structs.replace(step.message, repeat=step.times)]
         for seq, obj, about in self._built(turns, order.first):
-            self._role.log.write("gather", seq=seq, timeout=step.timeout, **about)
+            self._log("gather", seq=seq, timeout=step.timeout, **about)
             got: list[Any] = []
             outcome, error, seconds = self._call(
                 "gather",
@@ -142,7 +155,7 @@ class GroupDriver(Driver):
                     self._target().group_gather(end, obj, step.timeout)
                 ),
             )
-            self._role.log.write(
+            self._log(
                 "gathered",
                 outcome=outcome,
                 error=error,
@@ -155,13 +168,16 @@ class GroupDriver(Driver):
         return "ok"
 
     def _barrier(self, _order: Order, step: script.Barrier) -> str:
+        return self._maybe_beside(step.beside, lambda: self._meets(step))
+
+    def _meets(self, step: script.Barrier) -> str:
         for _ in range(step.times):
             number, self._barriers = self._barriers, self._barriers + 1
-            self._role.log.write("barrier", n=number, timeout=step.timeout)
+            self._log("barrier", n=number, timeout=step.timeout)
             outcome, error, seconds = self._call(
                 "barrier", lambda end: self._target().group_barrier(end, step.timeout)
             )
-            self._role.log.write("barrier-done", n=number, outcome=outcome, error=error, s=seconds)
+            self._log("barrier-done", n=number, outcome=outcome, error=error, s=seconds)
             if outcome != "ok":
                 return "stopped"
         self._count_entries()
@@ -171,7 +187,21 @@ class GroupDriver(Driver):
         """Log the number of entries in the host's store after a barrier, if the target counts."""
         target, end = self._role.target, self._role.end
         if rank_of(self._role.name) == 0 and isinstance(target, CountsEntries) and end is not None:
-            self._role.log.write("entries", count=target.group_entries(end))
+            self._log("entries", count=target.group_entries(end))
+
+    def _maybe_beside(self, beside: bool, act: Callable[[], str]) -> str:
+        if not beside:
+            return act()
+        if "group_threads" not in self._role.target.capabilities:
+            raise UnsupportedByTarget("no second thread may call while a first one waits")
+        return self._beside.begin(act)
+
+    def _rejoin(self, _order: Order, _step: script.GroupRejoin) -> str:
+        return self._beside.rejoin()
+
+    def _log(self, kind: str, **data: object) -> None:
+        thread = self._beside.number()
+        self._role.log.write(kind, **data, **({"thread": thread} if thread else {}))
 
     def _call(self, verb: str, act: Callable[[Any], object]) -> tuple[str, str, float]:
         end = self._role.end

@@ -26,6 +26,11 @@ class Call(Operation, kw_only=True):
     op: str
 
     @property
+    def thread(self) -> int:
+        """Number of the rank's second thread that made the call; 0: its first one."""
+        return max(0, self.began.number("thread"))
+
+    @property
     def uncertain(self) -> bool:
         """True if the object may have left or not: the call never returned, or failed."""
         return not self.ok
@@ -71,17 +76,43 @@ class Stream(msgspec.Struct):
     sent: list[Call]
     got: list[Call]
 
+    def taken(self) -> list[Call]:
+        """Return the calls of the taker, in an order in which they can have taken effect.
+
+        Calls at once can have done so in either order: who got what was sent first was first, and
+        who got nothing last. None comes before a call that had ended when it began.
+        """
+        if not any(map(at_once, self.got, self.got[1:])):
+            return self.got
+        place = {call.seq: index for index, call in enumerate(self.sent)}
+        left, order = list(self.got), list[Call]()
+        while left:
+            over = min((call.ended.t for call in left if call.ended), default=left[-1].began.t)
+            may = [call for call in left if call.began.t <= over]
+            order.append(min(may, key=lambda c: (not c.ok, place.get(c.seq, len(place)))))
+            left.remove(order[-1])
+        return order
+
+
+def at_once(one: Call, other: Call) -> bool:
+    """Return whether two calls of a rank were under way at the same time."""
+    return not (
+        (one.ended is not None and one.ended.t < other.began.t)
+        or (other.ended is not None and other.ended.t < one.began.t)
+    )
+
 
 def calls(history: History) -> list[Call]:
-    """Every call of every rank, in the order in which they began."""
+    """Every call of every rank, in the order in which they began; each thread has one at a time."""
     found: list[Call] = []
-    inside: dict[str, Call] = {}
+    inside: dict[tuple[str, int], Call] = {}
     for event in history.of(*ENDS, *_BEGINS):
+        who = event.role, event.number("thread")
         if event.kind in ENDS:
-            inside[event.role] = Call(role=event.role, op=event.kind, began=event)
-            found.append(inside[event.role])
-        elif event.role in inside:
-            inside.pop(event.role).ended = event
+            inside[who] = Call(role=event.role, op=event.kind, began=event)
+            found.append(inside[who])
+        elif who in inside:
+            inside.pop(who).ended = event
     return found
 
 

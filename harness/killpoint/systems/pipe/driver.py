@@ -9,10 +9,8 @@ that a run of sends took.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import select
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +23,7 @@ from killpoint.runner.observe import secret_scan
 from killpoint.runner.points.thread_points import Carriers
 from killpoint.runner.processes.target_agent import TargetAgent
 from killpoint.runner.protocol import Order
+from killpoint.runner.second_threads import SecondThreads
 from killpoint.systems.pipe import payload as payload
 from killpoint.targets.protocol import (
     ForgesBlocks,
@@ -40,10 +39,6 @@ from killpoint.targets.shapes import PipeShape
 if TYPE_CHECKING:
     from killpoint.runner.role import Role
 
-_LOOKS, _BETWEEN = 4, 0.01
-"""Number of looks at which a thread must be seen asleep to count as waiting, and seconds between
-them."""
-_INSIDE_WITHIN = 10.0
 _MUCH = 64 << 20
 """Bytes of address space from which on the growth by a receive is logged."""
 
@@ -57,8 +52,7 @@ class PipeDriver(Driver):
         self._folder = folder
         self._carriers: Carriers | None = None
         self._shape = PipeShape()
-        self._beside: list[threading.Thread] = []
-        self._lacking: list[UnsupportedByTarget] = []
+        self._beside = SecondThreads()
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
         """Return the method for each step."""
@@ -286,45 +280,13 @@ class PipeDriver(Driver):
         return self._timed(verb, lambda: act(end))
 
     def _maybe_beside(self, beside: bool, act: Callable[[], str]) -> str:
-        if not beside:
-            return act()
-
-        def run() -> None:
-            try:
-                act()
-            except UnsupportedByTarget as lacking:
-                self._lacking.append(lacking)
-
-        thread = threading.Thread(target=run, daemon=True)
-        self._beside.append(thread)
-        thread.start()
-        return "ok" if _waits(thread) else "restless"
+        return self._beside.begin(act) if beside else act()
 
     def _meet(self, _order: Order, _step: script.PipeMeet) -> str:
-        for thread in self._beside:
-            thread.join()
-        self._beside.clear()
-        if self._lacking:
-            raise self._lacking[0]
-        return "ok"
+        return self._beside.rejoin()
 
     def _log(self, kind: str, **data: object) -> None:
         self._role.log.write(kind, **data)
-
-
-def _waits(thread: threading.Thread) -> bool:
-    """Return whether a thread has come to wait inside its call, or is done."""
-    seen, end = 0, time.monotonic() + _INSIDE_WITHIN
-    while thread.is_alive() and seen < _LOOKS:
-        if time.monotonic() > end:
-            return False
-        state = ""
-        with contextlib.suppress(OSError):
-            stat = Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
-            state = stat.rpartition(")")[2].split()[0]
-        seen = seen + 1 if state == "S" else 0
-        select.select([], [], [], _BETWEEN)
-    return True
 
 
 make = PipeDriver

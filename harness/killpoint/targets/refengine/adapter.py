@@ -93,6 +93,7 @@ class RefengineTarget(
             "slots",
             "points",
             "group",
+            "group_threads",
             "pool",
             "transfers",
             "pipe",

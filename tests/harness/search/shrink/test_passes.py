@@ -19,6 +19,7 @@ from killpoint.scenario import (
     Close,
     Execute,
     Fault,
+    GroupRejoin,
     Join,
     Make,
     Message,
@@ -216,6 +217,17 @@ def test_a_slots_write_goes_with_its_reads() -> None:
         RingWrite,
         RingRead,
     ]
+
+
+def test_the_wait_for_what_ranks_do_beside_stays() -> None:
+    waits = ReceiveFrom(("rank-1",), "rank-0", timeout=1.0, beside=True)
+    long = _group(Pause(1.0), waits, SendTo("rank-0", "rank-1", [Message()]), GroupRejoin())
+
+    def fails(scenario: Scenario) -> bool:
+        return any(isinstance(step, SendTo) for step in scenario.steps)
+
+    short = _after(fewer_steps, long, fails)
+    assert [type(step) for step in short.steps] == [Join, ReceiveFrom, SendTo, GroupRejoin, Wait]
 
 
 def test_rounds_of_all_ranks_are_fewer() -> None:

@@ -6,8 +6,9 @@ from killpoint.case import Case
 from killpoint.search.generated import programs_case
 from killpoint.systems.group.generator import programs
 from killpoint.systems.group.generator_of_faults import programs_with_deaths, programs_with_faults
+from killpoint.systems.group.generator_of_threads import programs_with_threads
 
-_PLAIN, _PLAIN_WITH_FAULTS, _PLAIN_WITH_DEATHS, _FULL = 4, 3, 2, 300
+_PLAIN, _PLAIN_WITH_FAULTS, _PLAIN_WITH_DEATHS, _PLAIN_WITH_THREADS, _FULL = 4, 3, 2, 2, 300
 """Number of programs of a case."""
 
 
@@ -29,5 +30,11 @@ CASES: tuple[Case, ...] = (
         "generated programs: a rank dies inside a gather that the others go on with",
         programs_case(programs_with_deaths, _PLAIN_WITH_DEATHS, _FULL),
         frozenset({"group", "deadlines"}),
+    ),
+    Case(
+        "H2/generated-with-threads",
+        "generated programs: ranks wait in several calls at once, each in a thread of its own",
+        programs_case(programs_with_threads, _PLAIN_WITH_THREADS, _FULL),
+        frozenset({"group", "deadlines", "group_threads"}),
     ),
 )

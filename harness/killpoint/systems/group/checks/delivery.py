@@ -94,7 +94,8 @@ def _judge(history: History, stream: Stream, dead: Collection[str]) -> list[Viol
             continue
         if not tells_of(call, dead):
             return [_says(history, stream, call, "lost", f"{call.words()} failed: {call.error}")]
-    for index, call in enumerate(stream.got):
+    taken = stream.taken()
+    for index, call in enumerate(taken):
         if not call.ok:
             wrong = _why_not(history, stream, call, lane, dead)
             if wrong:
@@ -103,7 +104,7 @@ def _judge(history: History, stream: Stream, dead: Collection[str]) -> list[Viol
         due, step = lane.due(), lane.take(call.seq)
         source = by_seq.get(call.seq)
         if step == "skipped" and due is not None:
-            later = any(other.seq == due for other in stream.got[index:])
+            later = any(other.seq == due for other in taken[index:])
             kind: Kind = "reordered" if later else "lost"
             how = "came before" if later else "came, and never"
             cause = f"{call.words()}: object {call.seq} {how} object {due}, which was sent first"
