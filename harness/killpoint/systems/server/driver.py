@@ -28,6 +28,7 @@ from killpoint.runner.observe.diagnosis import last_line, seen
 from killpoint.runner.processes.priority import to_thread_ahead
 from killpoint.scenario import AnyStep, Attack, Fault, ProbeExposure, Scenario
 from killpoint.systems.server.load.clients import Address, Load, fetch
+from killpoint.systems.server.load.desertion import Desertion
 from killpoint.systems.server.load.dialogue import Dialogue
 from killpoint.systems.server.load.http_reply import ClientRequest, requests_for
 from killpoint.systems.server.load.measures import summed
@@ -59,6 +60,7 @@ from killpoint.systems.server.steps import (
     ServerCall,
     ServerContinueLoad,
     ServerControl,
+    ServerDesertion,
     ServerDialogue,
     ServerHangUp,
     ServerInspect,
@@ -86,6 +88,8 @@ _SHORT = 15.0
 _ABOVE = 5.0
 """Seconds beyond the bound for which the tree is still watched, so that a late end is seen as
 late."""
+_RENEWED = 1.0
+"""Seconds within which metrics that are renewed again and again show what a server holds."""
 _CLIENTS = 12
 _LATE_IN_A_START = 0.6
 _UNDER_WAY = 0.003
@@ -191,6 +195,8 @@ class Driver:
                 self._begin_beside(step)
             case ServerDialogue():
                 await self._converse(step)
+            case ServerDesertion():
+                await self._desert(step)
             case ServerSendInvalid():
                 await self._refuse()
             case ServerWaitRestored():
@@ -316,7 +322,7 @@ class Driver:
         """Have clients ask as the exchanges say; then wait until the server holds no request."""
         began, program = time.monotonic(), self._program
         within = step.deadline + self._allowed()
-        talk = Dialogue(self._address, self.log, program.prompts, program.answer_tokens)
+        talk = self._dialogue()
         if not await talk.control(step.exchanges, 2 * within):
             raise Stalled("not every prompt was answered before anything was done")
         self._took += time.monotonic() - began
@@ -324,25 +330,44 @@ class Driver:
         if program.metrics and program.open_requests:
             await self._settled(talk)
 
-    async def _settled(self, talk: Dialogue) -> None:
+    def _dialogue(self) -> Dialogue:
+        program = self._program
+        return Dialogue(self._address, self.log, program.prompts, program.answer_tokens)
+
+    async def _desert(self, step: ServerDesertion) -> None:
+        """Have clients leave one after another, as long as the server is rid of each."""
+        talk, within = self._dialogue(), step.deadline + self._allowed()
+        desertion = Desertion(talk, self.log, step.prompts)
+        if not (self._program.metrics and self._program.open_requests):
+            return
+        if not await desertion.fit(step.seconds, within):
+            return
+        for how in step.clients:
+            await desertion.leave(how, self._address.open, within)
+            if not await self._settled(talk):
+                return
+
+    async def _settled(self, talk: Dialogue) -> bool:
         """Record how long the server's own metrics count requests that nobody waits for.
 
-        Some servers renew their counts only while they compute: the look after one that
-        finds some is preceded by a short request, so that it sees what is held now.
+        Returns whether they do not any more. Some servers renew their counts only while they
+        compute: a look is preceded by a short request, so that it sees what is held now. Others
+        renew them a few times a second: no requests count once that time has passed, too.
         """
         began, number = time.monotonic(), -1.0
 
         async def settled() -> bool:
             nonlocal number
-            if number > 0:
+            if number != 0:
                 await talk.ask_briefly(_SHORT)
             found = await fetch(self._address, "GET", self._program.metrics, _SHORT)
             if found.status == 200:
                 number = summed(found.body, self._program.open_requests)
-            return number == 0
+            return number == 0 and time.monotonic() - began >= _RENEWED
 
-        await self._watch.until(settled, 3 * _ABOVE)
+        is_settled = await self._watch.until(settled, 3 * _ABOVE)
         self.log.write("settled", open=number, s=since(began))
+        return is_settled
 
     def _allowed(self) -> float:
         """Return the seconds beyond our bounds: twice what start and answers took undisturbed.

@@ -18,7 +18,7 @@ from killpoint.search.generated import drawn
 from killpoint.search.shrink.attempt import fewest
 from killpoint.systems.server.generator import program
 from killpoint.systems.server.program import Topology
-from killpoint.systems.server.steps import Exchange, ServerDialogue
+from killpoint.systems.server.steps import Exchange, ServerDesertion, ServerDialogue
 
 _FULL = 25
 """Number of programs of a case under ``--full``."""
@@ -37,12 +37,20 @@ def programs(*, full: bool) -> int:
 
 
 def candidates(scenario: Scenario) -> Generator[Scenario, bool, object]:
-    """Offer the program with fewer and fewer of its clients."""
-    return fewest(_exchanges(scenario), partial(_with, scenario), keep=1)
+    """Offer the program without one of its two steps, then with fewer and fewer of its clients."""
+    for kind in (ServerDialogue, ServerDesertion):
+        steps = [step for step in scenario.steps if not isinstance(step, kind)]
+        if 1 < len(steps) < len(scenario.steps):
+            without = msgspec.structs.replace(scenario, steps=steps)
+            if (yield without):
+                scenario = without
+    return (yield from fewest(_exchanges(scenario), partial(_with, scenario), keep=1))
 
 
 def _exchanges(scenario: Scenario) -> list[Exchange]:
-    return next(step.exchanges for step in scenario.steps if isinstance(step, ServerDialogue))
+    """Return the clients of its dialogue; none if it has no dialogue."""
+    dialogues = [step.exchanges for step in scenario.steps if isinstance(step, ServerDialogue)]
+    return dialogues[0] if dialogues else []
 
 
 def _with(scenario: Scenario, exchanges: Sequence[Exchange]) -> Scenario:

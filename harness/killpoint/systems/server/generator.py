@@ -3,7 +3,7 @@
 A program starts one server, and has dozens of clients ask at once: with one prompt and several, for
 streams and whole answers, with stop strings that begin again within themselves or end with the last
 token, slowly, in vain, and without waiting for the end. Each program has every kind; the seed draws
-which prompts, lengths and moments they have.
+which prompts, lengths and moments they have. Then others leave far more than has been computed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import random
 from killpoint.scenario import AnyStep, Scenario
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
+    Deserts,
     Exchange,
     Leaves,
     Pace,
+    ServerDesertion,
     ServerDialogue,
     ServerShape,
     ServerStart,
@@ -31,8 +33,10 @@ _LEAVES: tuple[Leaves, ...] = ("head", "body", "asked", "piece", "piece", "choic
 _WRONG: tuple[Wrong, ...] = ("json", "model", "prompt", "last-prompt", "last-prompt")
 _PACES: tuple[Pace, ...] = ("reads-slowly", "sends-slowly", "half-closes")
 _PLAIN, _STOPPED = 10, 18
-_CROWD = 100
-"""Number of prompts of a client that does not stay: more than is served until it hangs up."""
+_DESERTS: tuple[Deserts, ...] = ("choice", "last-prompt")
+_CROWD = 12
+"""Number of prompts of a client that leaves the dialogue with one of several completions, or is
+refused for its last prompt: others wait behind them. Those who leave more than that come later."""
 
 
 def program(case: str, seed: int, number: int, topology: Topology) -> Scenario:
@@ -45,7 +49,8 @@ def program(case: str, seed: int, number: int, topology: Topology) -> Scenario:
     drawn += [_wrong(chance, wrong, lengths) for wrong in _WRONG]
     drawn += [_paced(chance, pace, lengths) for pace in _PACES]
     chance.shuffle(drawn)
-    steps: list[AnyStep] = [ServerStart(), ServerDialogue(drawn)]
+    desertion = ServerDesertion(chance.sample(_DESERTS, len(_DESERTS)))
+    steps: list[AnyStep] = [ServerStart(), ServerDialogue(drawn), desertion]
     return Scenario(case, ["H7"], steps, server=ServerShape(topology), seed=seed)
 
 

@@ -78,11 +78,12 @@ class Exchanged:
 
 
 def check_h7_dialogues(of: Life, ledger: Ledger) -> Finding:
-    """H7: every exchange of a dialogue has an end that the control allows."""
+    """H7: each exchange has an end that the control allows, and nobody's leaves what is held."""
     del ledger
     history = of.history
     spoken, exchanges = _spoken(history), _exchanges(history)
-    if not exchanges:
+    deserted = [event for event in history.of("deserted") if _is_gone(event)]
+    if not (exchanges or deserted):
         raise Inconclusive("nobody conversed with the server")
     marked = history.first("marked")
     ends_marked = marked is not None and marked.data.get("yes") is True
@@ -97,10 +98,16 @@ def check_h7_dialogues(of: Life, ledger: Ledger) -> Finding:
     held = _held(history)
     if held is not None:
         return Finding([held])
-    if not completions:
+    if exchanges and not completions:
         raise Inconclusive("no client of the dialogue was answered")
-    counts = {"exchanges": len(exchanges), "completions": completions}
+    counts = {"exchanges": len(exchanges), "completions": completions, "deserted": len(deserted)}
     return Finding([], counts | {"overlaps": _overlaps(exchanges)})
+
+
+def _is_gone(deserted: Event) -> bool:
+    """Return whether a client has left much of its request, or was refused all of it."""
+    refused = 400 <= deserted.number("status", 0) < 500
+    return refused if deserted.text("how") == "last-prompt" else deserted.text("end") == "left"
 
 
 def _spoken(history: History) -> dict[tuple[int, int], Spoken]:
@@ -238,17 +245,39 @@ def _wrong_usage(each: Exchanged, controls: list[Spoken]) -> tuple[Kind, str] | 
 
 
 def _held(history: History) -> Violation | None:
-    """Return the leak of requests that the server holds though no client waits for any."""
-    settled = history.first("settled")
-    if settled is None:
-        return None
-    held, took = settled.data.get("open"), settled.data.get("s")
-    if not isinstance(held, int | float) or not isinstance(took, int | float) or held <= 0:
-        return None
-    since = settled.t - int(took * SECOND)
-    bound = int(_HELD_FOR * SECOND) + history.allowance(since, settled.t)
-    if settled.t - since <= bound:
-        return None
-    cause = "5 s after the last client had its answer, its refusal or had hung up, the server's own"
-    cause += " metrics still count requests"
-    return Violation("leak", cause, evidence(history, [settled]))
+    """Return the leak of requests that the server holds though no client waits for any.
+
+    The counts that are recorded beside may be older than they look, since some servers renew them
+    only while they compute: two that differ show that a count of the second kind was made late.
+    """
+    for settled in history.of("settled"):
+        held, took = settled.data.get("open"), settled.data.get("s")
+        if not isinstance(held, int | float) or not isinstance(took, int | float):
+            continue
+        since = settled.t - int(took * SECOND)
+        late = since + int(_HELD_FOR * SECOND) + history.allowance(since, settled.t)
+        if settled.t <= late:
+            continue
+        counted = _counted(history, late, settled.t)
+        if held > 0 or len({event.data["open"] for event in counted}) > 1:
+            cause = "5 s after the last client had its answer, its refusal or had hung up, the"
+            cause += " server's own metrics still count requests"
+            last = [*history.of("exchange-end", "deserted")]
+            shown = [event for event in last if event.t <= settled.t][-1:]
+            shown += [*counted[:1], *counted[1:][-1:], settled]
+            return Violation("leak", cause, evidence(history, shown))
+    return None
+
+
+def _counted(history: History, since: int, until: int) -> list[Event]:
+    """Return the looks at the server's metrics in this time that count more than one request.
+
+    One may be the short request by which the play learns whether others have a place.
+    """
+    found: list[Event] = []
+    for event in history.of("gauge"):
+        number, took = event.data.get("open"), event.data.get("s")
+        if isinstance(number, int | float) and isinstance(took, int | float) and number > 1:
+            asked = event.t - int(took * SECOND)
+            found += [event] if since < asked and event.t <= until else []
+    return found

@@ -240,6 +240,28 @@ class ServerDialogue(Step, tag="server-dialogue"):
     control took in this play."""
 
 
+Deserts = Literal["choice", "last-prompt"]
+"""Manner in which a client is done with a request of which much is left: it hangs up at the end of
+its first completion, or is refused for its last prompt."""
+
+
+class ServerDesertion(Step, tag="server-desertion"):
+    """Clients, one after another, ask for far more than is computed while they wait, and are gone.
+
+    After each the play waits until the server holds no request, by its own metrics; without them,
+    and where it does not take several prompts, the step does nothing.
+    """
+
+    clients: Annotated[list[Deserts], msgspec.Meta(min_length=1, max_length=16)]
+    prompts: Annotated[int, msgspec.Meta(ge=2, le=127)] = 100
+    """Number of prompts that each of them leaves."""
+    seconds: Seconds = 30.0
+    """Seconds that the server would take for them, by its speed in this play: their length is
+    chosen so. Several times the 5 s of E9, for a server that was slowed while it was measured."""
+    deadline: Seconds = 10.0
+    """Seconds after which a client leaves at the latest, as for ``server-dialogue``."""
+
+
 class ServerSendInvalid(Step, tag="server-send-invalid"):
     """Requests come that no server can grant: no JSON, another model, more than there can be."""
 
@@ -291,6 +313,7 @@ ServerStep = (
     | ServerPhase
     | ServerContinueLoad
     | ServerCall
+    | ServerDesertion
     | ServerDialogue
     | ServerHangUp
     | ServerInspect
@@ -316,12 +339,14 @@ def calls_of(steps: Sequence[Step]) -> list[str]:
 
 __all__ = [
     "SERVER_PARTS",
+    "Deserts",
     "Exchange",
     "LineFaultName",
     "PartKind",
     "ServerCall",
     "ServerContinueLoad",
     "ServerControl",
+    "ServerDesertion",
     "ServerDialogue",
     "ServerHangUp",
     "ServerInspect",

@@ -14,7 +14,13 @@ from killpoint.systems.server.generator import program
 from killpoint.systems.server.load.answer import Answer
 from killpoint.systems.server.load.dialogue import stop_strings
 from killpoint.systems.server.load.http_reply import HttpReply
-from killpoint.systems.server.steps import Exchange, ServerDialogue, StopAt
+from killpoint.systems.server.steps import (
+    Exchange,
+    ServerDesertion,
+    ServerDialogue,
+    ServerStart,
+    StopAt,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +47,9 @@ def test_a_program_is_one_start_and_every_kind_of_client_and_is_its_seeds() -> N
     assert len(dialogue.exchanges) > 40
     assert {each.leaves for each in dialogue.exchanges} >= {"head", "body", "piece", "choice"}
     assert {each.wrong for each in dialogue.exchanges} >= {"json", "model", "last-prompt"}
+    desertion = made.steps[2]
+    assert isinstance(desertion, ServerDesertion)
+    assert sorted(desertion.clients) == ["choice", "last-prompt"]
     assert program("H7/generated", 3, 0, "tensor-parallel") == made
     assert program("H7/generated", 4, 0, "tensor-parallel") != made
     assert parse(dump(made), "x").steps == made.steps
@@ -51,11 +60,17 @@ class _Convicting:
 
     def __init__(self, needed: list[Exchange]) -> None:
         self.needed, self.least = needed, list[Exchange]()
+        self.scenario: Scenario | None = None
 
     def play(self, scenario: Scenario) -> None:
-        (dialogue,) = [step for step in scenario.steps if isinstance(step, ServerDialogue)]
-        if all(each in dialogue.exchanges for each in self.needed):
-            self.least = dialogue.exchanges
+        exchanges = [
+            each
+            for step in scenario.steps
+            if isinstance(step, ServerDialogue)
+            for each in step.exchanges
+        ]
+        if all(each in exchanges for each in self.needed):
+            self.least, self.scenario = exchanges, scenario
             raise Violated("a lie")
 
 
@@ -65,6 +80,16 @@ def test_clients_that_do_not_matter_are_left_out() -> None:
     run = _Convicting([dialogue.exchanges[7], dialogue.exchanges[30]])
     smaller(cast("CaseRun", run), candidates(made), 60.0)
     assert run.least == run.needed
+    assert run.scenario is not None
+    assert [type(step) for step in run.scenario.steps] == [ServerStart, ServerDialogue]
+
+
+def test_a_dialogue_that_does_not_matter_is_left_out() -> None:
+    made = program("H7/generated", 3, 0, "tensor-parallel")
+    run = _Convicting([])
+    smaller(cast("CaseRun", run), candidates(made), 60.0)
+    assert run.scenario is not None
+    assert [type(step) for step in run.scenario.steps] == [ServerStart, ServerDesertion]
 
 
 def test_nothing_smaller_is_played_when_the_time_is_over() -> None:

@@ -111,6 +111,58 @@ def test_what_is_held_for_nobody_is_a_leak_after_five_seconds() -> None:
     assert _kind(_Dialogue().ended().at(9.0, "settled", open=0.0, s=6.0)) == "held"
 
 
+def _left(*counts: float, every: float = 0.5, until: float = 10.0) -> _Dialogue:
+    """A client has left all of its prompts, and from 5 s on the server counts so many requests."""
+    tape = _Dialogue()
+    tape.at(10.0, "deserted", how="choice", end="left", status=200, prompts=100, characters=512)
+    for number, held in enumerate((100.0, *counts)):
+        tape.at(15.2 + number * every, "gauge", open=held, s=0.1)
+    tape.at(10.0 + until, "settled", open=0.0, s=until)
+    return tape
+
+
+def test_requests_that_are_computed_one_after_another_for_nobody_are_a_leak() -> None:
+    found = _left(93.0, 80.0).violation("H7")
+    assert found is not None
+    assert found.kind == "leak"
+    assert _kind(_left(93.0, every=4.0)) == "leak"
+
+
+def test_what_is_over_within_five_seconds_is_no_leak() -> None:
+    assert _kind(_left(93.0, until=4.9)) == "held"
+
+
+def test_a_count_that_may_be_as_old_as_the_hang_up_says_nothing() -> None:
+    assert _kind(_left(100.0, 100.0, 0.0)) == "held"
+    assert _kind(_left(1.0, 0.0)) == "held"
+
+
+def test_counts_before_five_seconds_have_passed_are_none_of_a_leak() -> None:
+    tape = _left().at(12.0, "gauge", open=99.0, s=0.1).at(14.0, "gauge", open=98.0, s=0.1)
+    assert _kind(tape) == "held"
+    assert _kind(_left().at(15.3, "gauge", open=93.0, s=0.5)) == "held"
+
+
+def test_what_a_starved_machine_took_is_allowed_beyond_five_seconds() -> None:
+    tape = _left(93.0, 80.0).at(16.0, "late-tick", ns=3_000_000_000)
+    assert _kind(tape) == "held"
+
+
+def test_a_leak_after_any_of_several_clients_is_told() -> None:
+    tape = _Dialogue().ended().at(9.0, "settled", open=0.0, s=0.1)
+    tape.at(12.0, "deserted", how="last-prompt", end="ended", status=400)
+    tape.at(27.0, "settled", open=3.0, s=15.0)
+    assert _kind(tape) == "leak"
+
+
+def test_deserting_clients_alone_are_a_dialogue_if_they_left_something() -> None:
+    found = _Dialogue().at(10.0, "deserted", how="choice", end="left", status=200).judged("H7")
+    assert found.counts["deserted"] == 1
+    for end, status in (("gave-up", 200), ("torn", 0), ("ended", 400)):
+        with pytest.raises(Inconclusive):
+            _Dialogue().at(9.0, "deserted", how="choice", end=end, status=status).judged("H7")
+
+
 def test_no_dialogue_and_no_answer_say_nothing() -> None:
     for tape in (_Dialogue(), _Dialogue().ended("left", leaves="head")):
         with pytest.raises(Inconclusive):

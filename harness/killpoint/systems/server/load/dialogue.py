@@ -24,7 +24,8 @@ _PIECE, _PAUSE = 64, 0.02
 """Bytes that a slow client reads or sends at a time, and the seconds in between."""
 _SLOW_FOR = 1.5
 """Seconds after which a slow client reads as others do: answers differ much in length."""
-_TOO_LONG = "x " * 40_000
+TOO_LONG = "x " * 40_000
+"""Prompt that no server takes as it is."""
 _NEVER = "\u2603"
 """Character that no answer has."""
 _UNKNOWN = "\ufffd"
@@ -71,7 +72,7 @@ class Dialogue:
     async def _tried(
         self, fields: dict[str, object], within: float, choices: int = 1
     ) -> tuple[bool, Answer]:
-        reply, answer, why = await self._ask(self._encoded(fields), within)
+        reply, answer, why = await self.ask(self.encoded(fields), within)
         whole = sorted(answer.choices) == list(range(choices))
         return reply.status == 200 and whole and not (why or answer.error), answer
 
@@ -85,12 +86,12 @@ class Dialogue:
 
     async def ask_briefly(self, within: float) -> None:
         """Ask for one token, whatever comes of it: a server that idles computes again."""
-        await self._ask(self._encoded({"prompt": self._prompts[0], "max_tokens": 1}), within)
+        await self.ask(self.encoded({"prompt": self._prompts[0], "max_tokens": 1}), within)
 
     async def _speak(self, prompt: int, tokens: int, within: float) -> bool:
         most = tokens or self._longest
         asked: dict[str, object] = {"prompt": self._prompts[prompt], "max_tokens": most}
-        reply, answer, why = await self._ask(self._encoded(asked), within)
+        reply, answer, why = await self.ask(self.encoded(asked), within)
         if reply.status != 200 or why or 0 not in answer.choices:
             return False
         said = answer.choices[0]
@@ -100,7 +101,7 @@ class Dialogue:
         self._log.write("spoken", text=said.text, finish=said.finish, **facts)
         return True
 
-    async def _ask(self, data: bytes, within: float) -> tuple[HttpReply, Answer, str]:
+    async def ask(self, data: bytes, within: float) -> tuple[HttpReply, Answer, str]:
         """Ask as usual; return what came, and the reason why the end did not."""
         reply, answer = HttpReply(), Answer()
         try:
@@ -117,7 +118,8 @@ class Dialogue:
             return reply, answer, type(error).__name__
         return reply, answer, reply.torn
 
-    def _encoded(self, fields: dict[str, object]) -> bytes:
+    def encoded(self, fields: dict[str, object]) -> bytes:
+        """Return a request with these fields, as it is sent."""
         return self._posted(self._body(fields))
 
     def _body(self, fields: dict[str, object]) -> bytes:
@@ -149,7 +151,7 @@ class Dialogue:
             try:
                 async with asyncio.timeout(deadline):
                     connection = connection or await self._address.open()
-                    end = await _converse(connection, data, each, reply, answer)
+                    end = await converse(connection, data, each, reply, answer)
             except TimeoutError:
                 pass
             except asyncio.CancelledError:
@@ -193,7 +195,7 @@ class Dialogue:
             return b'{"prompt": "x", not json'
         prompts = [self._prompts[n % len(self._prompts)] for n in each.prompts] * each.times
         if each.wrong == "last-prompt":
-            prompts.append(_TOO_LONG)
+            prompts.append(TOO_LONG)
         fields: dict[str, object] = {"prompt": prompts if len(prompts) > 1 else prompts[0]}
         if each.wrong == "prompt":
             del fields["prompt"]
@@ -236,7 +238,7 @@ def stop_strings(text: str, stop: StopAt) -> list[str]:
     return []
 
 
-async def _converse(
+async def converse(
     connection: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     data: bytes,
     each: Exchange,

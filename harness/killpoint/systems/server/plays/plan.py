@@ -29,8 +29,8 @@ from killpoint.systems.server.target import build
 
 _FORKED = 3.0
 """Seconds that a start from a zygote takes."""
-_DIALOGUE = 12.0
-"""Seconds that a generated dialogue takes."""
+_DIALOGUE = 18.0
+"""Seconds that a generated dialogue takes, and the desertion after it."""
 _AROUND = 2.0
 """Seconds of a play before its first step and after its last one."""
 _USUALLY: tuple[tuple[type[AnyStep], float], ...] = (
