@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from synthetic import scene
 
 from killpoint.points.target_lines import LineMap, outline
+from killpoint.runner.stage import Stage
+from killpoint.scenario import Count, Fault, Point
 
 _TARGET = """\
 import os, threading
@@ -69,7 +72,7 @@ class _Folder:
     """A target of one file, and the play that records it."""
 
     def __init__(self, folder: Path, way: str) -> None:
-        self._way = way
+        self.way = way
         self.target, self.play = folder / "target", folder / "play"
         self.target.mkdir()
         self.play.mkdir()
@@ -81,7 +84,7 @@ class _Folder:
     def run(self, script: str, before: str = _BEFORE) -> subprocess.CompletedProcess[str]:
         path = ":".join(each for each in sys.path if each)
         return subprocess.run(
-            [sys.executable, "-c", before + script, str(self.play), str(self.target), self._way],
+            [sys.executable, "-c", before + script, str(self.play), str(self.target), self.way],
             capture_output=True,
             text=True,
             timeout=60,
@@ -170,7 +173,11 @@ def test_nothing_is_recorded_while_another_traces(folder: _Folder) -> None:
 
 def test_nothing_is_recorded_while_coverage_is_measured(folder: _Folder) -> None:
     pytest.importorskip("coverage")
-    first = "import coverage\nmeasured = coverage.Coverage(data_file=None)\nmeasured.start()\n"
+    core = "sysmon" if folder.way == "monitoring" else "pytrace"
+    first = (
+        f"import os\nos.environ['COVERAGE_CORE'] = '{core}'\n"
+        "import coverage\nmeasured = coverage.Coverage(data_file=None, config_file=False)\nmeasured.start()\n"
+    )
     done = folder.run("target.called(3)\nmeasured.stop()", before=first + _BEFORE)
     assert (done.returncode, done.stderr) == (0, "")
     assert folder.reached("called")[0] == 0
@@ -183,3 +190,19 @@ def test_the_map_costs_no_descriptor(folder: _Folder) -> None:
     )
     before, after = done.stdout.split()
     assert before == after
+
+
+def test_a_play_whose_roles_are_traced_for_a_point_records_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage.__new__(Stage)
+    played: list[bool] = []
+    monkeypatch.setattr(stage, "_abandoned", False, raising=False)
+    monkeypatch.setattr(stage, "_lines", LineMap({}), raising=False)
+    monkeypatch.setattr(stage, "play", lambda _: played.append(False))
+    monkeypatch.setattr(stage, "_play", lambda _, lines: played.append(lines is not None))
+    placed = Fault("kill", "writer", Point("send", line=3))
+    counted = Count("writer", Point("send"))
+    for step in (placed, counted, Fault("interrupt", "writer"), Fault("kill", "writer")):
+        stage.play_recorded(scene(step))
+    assert played == [False, False, False, True]

@@ -150,6 +150,7 @@ def test_what_only_plays_that_record_lines_show_is_no_violation(tmp_path: Path) 
     assert outcome.outcome == "held"
     (told,) = outcome.unconfirmed
     assert told.startswith("duplicate: ")
+    assert bench.player.played == ["recorded", *["beside"] * 10]
     assert "in none of 10 that recorded nothing" in told
 
 

@@ -70,6 +70,15 @@ def test_a_deep_state_is_reached_far_more_often_than_without(tmp_path: Path) -> 
     assert deep[True] > 5 * max(deep[False], 1), deep
 
 
+def test_outside_a_campaign_nothing_is_recorded(tmp_path: Path) -> None:
+    lock: Any = _Lock(1, tmp_path, Reach(CaseReach(), steers=True))
+    lock.reach = None
+    recorded: list[bool] = []
+    lock.play = lambda _acts: recorded.append(lock.records)
+    generated(lock, _ACTS, 5)
+    assert recorded == [False] * 5
+
+
 def test_the_next_item_begins_with_what_scored_well_before(tmp_path: Path) -> None:
     deepest = max(_depths(tmp_path, 1, steers=True))
     lock: Any = _Lock(5, tmp_path, Reach(CaseReach(), steers=True))
