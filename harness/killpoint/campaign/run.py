@@ -107,7 +107,6 @@ class Campaign:
         finally:
             self._crew.close()
             self._give_back("interrupted" if stopped() else "budget")
-            write_never_reached(self._folder, self._reached)
             self._add(Closed(self._now(), why))
         return why
 
@@ -196,6 +195,7 @@ class Campaign:
         """Store what was found, on disk before it counts; return signatures with their cases."""
         if played.reached and self._reached.add(item.key, item.case, played.reached):
             reached.save(self._folder, self._reached)
+            write_never_reached(self._folder, self._reached)
         if played.examples:
             examples.unpack(played.examples, self._examples(item))
         if item.shrinks and played.word != "infrastructure":

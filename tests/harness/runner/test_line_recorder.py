@@ -176,7 +176,8 @@ def test_nothing_is_recorded_while_coverage_is_measured(folder: _Folder) -> None
     core = "sysmon" if folder.way == "monitoring" else "pytrace"
     first = (
         f"import os\nos.environ['COVERAGE_CORE'] = '{core}'\n"
-        "import coverage\nmeasured = coverage.Coverage(data_file=None, config_file=False)\nmeasured.start()\n"
+        "import coverage\nmeasured = coverage.Coverage(data_file=None, config_file=False)\n"
+        "measured.start()\n"
     )
     done = folder.run("target.called(3)\nmeasured.stop()", before=first + _BEFORE)
     assert (done.returncode, done.stderr) == (0, "")
