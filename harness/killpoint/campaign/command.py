@@ -44,8 +44,10 @@ session that this may be if that is longer; what is left is attributed after the
 _DESCRIPTION = """\
 Plays every case once, as check does, then gives each invariant its share of the time and goes
 deeper with each round: other seeds, full strength, sweeps by opcode. What is violated is kept
-once for each signature, shrunk, and written as a scenario file. Status: 1 something was found,
-0 nothing, 3 nothing was judged, 130 or 143 interrupted. docs/campaigns.md says more.
+once for each signature, shrunk, and written as a scenario file. Drawn programs that run lines of
+the target which few others have run are kept and mutated; what none has reached is told. Status:
+1 something was found, 0 nothing, 3 nothing was judged, 130 or 143 interrupted. docs/campaigns.md
+says more.
 """
 
 
@@ -117,7 +119,7 @@ def _tell(folder: Path) -> int:
     chosen = settings.load(folder)
     past = CampaignHistory(settings.entries_of(folder))
     found = Findings(folder / "findings").all()
-    print_summary(chosen, past, found, Console())
+    print_summary(chosen, past, found, Console(), folder)
     return status(past, found)
 
 
@@ -141,7 +143,7 @@ def _play(folder: Path, chosen: Settings, budget: float | None) -> int:
             end = time.monotonic() + max(_ATTRIBUTES_WITHIN, seconds / _ATTRIBUTES_PART)
             findings.attribute(chosen.target, end, partial(console.print, markup=False))
         found = findings.all()
-        print_summary(chosen, past, found, Console())
+        print_summary(chosen, past, found, Console(), folder)
         console.print(f"{why}; campaign: {folder}", markup=False, highlight=False, soft_wrap=True)
         if by := stopped():
             again = f"killpoint campaign --resume {shlex.quote(str(folder))}"

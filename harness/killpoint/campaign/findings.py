@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.campaign.item import Item
+from killpoint.campaign.whole_file import write_whole
 from killpoint.campaign.work_order import Found, Target, WorkResult
 from killpoint.findings.attribution import Attribution
 from killpoint.findings.rows import unattributed
@@ -81,20 +82,20 @@ class Findings:
     def _write(self, place: Path, found: Found, item: Item, target: Target, device: str) -> None:
         outcome = msgspec.structs.replace(found.outcome, replay=None)
         if found.scenario:
-            _whole(place / _SCENARIO, found.scenario.encode())
+            write_whole(place / _SCENARIO, found.scenario.encode())
             outcome.replay = str(place / _SCENARIO)
             worst = [msgspec.structs.replace(v, replay=outcome.replay) for v in outcome.violations]
             outcome.violations = worst[:1]
         record = place / "plays" / re.sub(r"[^\w.-]+", "-", outcome.id)
         for name, content in found.record.items():
             record.mkdir(parents=True, exist_ok=True)
-            _whole(record / Path(name).name, content)
+            write_whole(record / Path(name).name, content)
         verdict = combine(BY_ID[outcome.invariant], [outcome], [], whole=False)
         judged = Judgement(
             target.name, target.version, target.notes, item.seed, device, item.full, [verdict]
         )
         judged.seconds = outcome.seconds
-        _whole(place / "verdict.json", verdict_json.text(judged).encode())
+        write_whole(place / "verdict.json", verdict_json.text(judged).encode())
 
     def shrunk(self, name: str, played: WorkResult) -> None:
         """Keep what the shrinking of a finding came to."""
@@ -107,14 +108,14 @@ class Findings:
                 f" ({played.cause})" if played.cause else ""
             )
         if played.shrunk:
-            _whole(place / _SHRUNK, played.shrunk.encode())
+            write_whole(place / _SHRUNK, played.shrunk.encode())
             case.shrunk = str(place / _SHRUNK)
         self._rewrite(place, run)
 
     @staticmethod
     def _rewrite(place: Path, run: run_folder.StoredRun) -> None:
         text = msgspec.json.format(msgspec.json.encode(_as_stored(run)), indent=2)
-        _whole(place / "verdict.json", text + b"\n")
+        write_whole(place / "verdict.json", text + b"\n")
 
     def attribute(self, spec: str, end: float, tell: Callable[[str], None]) -> None:
         """Say of each that has none yet which entry of the registry it belongs to.
@@ -178,13 +179,3 @@ def _append(path: Path, line: bytes) -> None:
         file.write(line)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    beside = path.with_name(f".{path.name}")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from killpoint.campaign import examples
+from killpoint.campaign import examples, reached
 from killpoint.campaign.findings import Finding, Findings
 from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Closed, Ended, GivenBack, Journal, Session, Why
 from killpoint.campaign.plan import Plan
+from killpoint.campaign.reached_report import write_never_reached
 from killpoint.campaign.settings import Settings
 from killpoint.campaign.work_order import Lost, WorkOrder, WorkResult
 from killpoint.campaign.worker_pool import WorkerPool
@@ -67,6 +68,7 @@ class Campaign:
         self._folder, self._settings = folder, settings
         self._crew, self._journal, self._past, self._tell = crew, journal, past, tell
         self._findings = Findings(folder / "findings")
+        self._reached = reached.load(folder)
         self._plan = Plan(settings.cases(), settings.seed, past)
         self._convicted: set[str] = set()
         """Cases of which something was found."""
@@ -141,6 +143,7 @@ class Campaign:
             order.convicted = self._findings.convicted(item.shrinks)
             order.seconds = min(_SHRINKING, self._left() / 4)
             return order
+        order.reach = self._reached.of(item.case)
         known = self._examples(item)
         if self._crew.local:
             order.examples = str(known.resolve())
@@ -190,6 +193,9 @@ class Campaign:
 
     def _keep(self, item: Item, played: WorkResult) -> list[tuple[str, str]]:
         """Store what was found, on disk before it counts; return signatures with their cases."""
+        if played.reached and self._reached.add(item.key, item.case, played.reached):
+            reached.save(self._folder, self._reached)
+            write_never_reached(self._folder, self._reached)
         if played.examples:
             examples.unpack(played.examples, self._examples(item))
         if item.shrinks and played.word != "infrastructure":

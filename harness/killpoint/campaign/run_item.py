@@ -9,13 +9,21 @@ from pathlib import Path
 import msgspec
 
 from killpoint.campaign import examples
-from killpoint.campaign.work_order import Found, Target, WorkOrder, WorkResult, failed
+from killpoint.campaign.work_order import (
+    Found,
+    ItemReach,
+    Target,
+    WorkOrder,
+    WorkResult,
+    failed,
+)
 from killpoint.cases import select
 from killpoint.judgement.replay import play_once
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, dump
 from killpoint.scenario.file import load, parse
 from killpoint.search.case_run import CaseRun
+from killpoint.search.reach import Reach
 from killpoint.search.shrink.shrinker import shrink
 from killpoint.verdict import CaseOutcome
 
@@ -45,6 +53,7 @@ def _judge(order: WorkOrder, stage: Stage, folder: Path) -> WorkResult:
     (case,) = select([item.case])
     known = Path(order.examples) if order.examples else folder / "examples"
     examples.unpack(order.sent or {}, known)
+    reach = Reach(order.reach, steers=item.round > 0) if order.reach is not None else None
     case_run = CaseRun(
         case.id,
         stage,
@@ -57,10 +66,11 @@ def _judge(order: WorkOrder, stage: Stage, folder: Path) -> WorkResult:
         examples=known,
         confirms=True,
         summary=case.summary,
+        reach=reach,
     )
     outcome = case_run.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
     word = "infrastructure" if outcome.by_harness else outcome.outcome
-    played = WorkResult(item.key, word, outcome.cause)
+    played = WorkResult(item.key, word, outcome.cause or "; ".join(outcome.unconfirmed))
     played.plays, played.swept = case_run.plays, case_run.swept
     if outcome.outcome == "violated":
         played.found.append(_found(outcome, folder))
@@ -68,6 +78,9 @@ def _judge(order: WorkOrder, stage: Stage, folder: Path) -> WorkResult:
         said = CaseOutcome(_EVERY_PLAY, "L1", "violated", runs=1)
         said.add(leak.violation, leak.replay)
         played.found.append(_found(said, folder, judge="L1"))
+    if reach is not None and reach.added.plays:
+        found = stage.lines.outlines(reach.added.lines)
+        played.reached = ItemReach(reach.added, found, stage.lines.others)
     if order.sent is not None:
         played.examples = examples.pack(known)
     return played

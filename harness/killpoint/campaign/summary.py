@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from killpoint.campaign import duration
+from killpoint.campaign import duration, reached
 from killpoint.campaign.findings import Finding
 from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.journal import Ended
+from killpoint.campaign.reached_report import print_reached
 from killpoint.campaign.settings import Settings
 from killpoint.findings.rows import named_finding
 from killpoint.invariants import CATALOGUE
@@ -25,13 +27,21 @@ _FAILURES = 10
 
 
 def print_summary(
-    settings: Settings, past: CampaignHistory, findings: Sequence[Finding], console: Console
+    settings: Settings,
+    past: CampaignHistory,
+    findings: Sequence[Finding],
+    console: Console,
+    folder: Path,
 ) -> None:
-    """Print it; the status that it means is that of :func:`status`."""
+    """Print it, with what was reached; the status that it means is that of :func:`status`.
+
+    ``folder``: the campaign's.
+    """
     heading = f"\ncampaign on {settings.target}  (seed {settings.seed})"
     console.print(heading, style="bold", markup=False, highlight=False)
     if past.ended:
         console.print(_table(past))
+    print_reached(folder, reached.load(folder), console)
     print_findings([finding.case for finding in findings], console)
     for finding in findings:
         _print_finding(finding, console)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.campaign.item import Item
+from killpoint.points.target_lines import Outline
+from killpoint.search.reach import CaseReach
 from killpoint.targets.shapes import Device
 from killpoint.verdict import CaseOutcome
 
@@ -27,6 +29,8 @@ class WorkOrder(msgspec.Struct):
     """Outcome of the case that the finding violated."""
     seconds: float = 0.0
     """Seconds for the shrinking."""
+    reach: CaseReach | None = None
+    """What the case has reached before, if its drawn plays are recorded."""
 
 
 class Found(msgspec.Struct):
@@ -37,6 +41,16 @@ class Found(msgspec.Struct):
     """Replay file of the violation, as TOML."""
     record: dict[str, bytes]
     """The files of its play's record, by name."""
+
+
+class ItemReach(msgspec.Struct):
+    """What the recorded plays of an item have reached."""
+
+    case: CaseReach
+    outlines: dict[str, Outline]
+    """Files of the target in whose folders a line was reached."""
+    others: list[str] = []
+    """Files of the target that are not Python's."""
 
 
 class Target(msgspec.Struct):
@@ -65,6 +79,8 @@ class WorkResult(msgspec.Struct):
     examples: dict[str, bytes] = {}
     """All examples that there are now, if some were sent."""
     target: Target | None = None
+    reached: ItemReach | None = None
+    """What it has reached, if plays were recorded."""
 
 
 class Lost(msgspec.Struct):

@@ -19,6 +19,7 @@ from killpoint.extras import installed, lacking
 from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
+from killpoint.points.target_lines import LineMap
 from killpoint.runner import play_lock
 from killpoint.runner.environment.private_shm import PrivateShm
 from killpoint.runner.hang_detection import Stalled
@@ -28,7 +29,7 @@ from killpoint.runner.processes import remote_call
 from killpoint.runner.processes.zygote_client import Zygote, ZygoteSource
 from killpoint.runner.protocol import ForkRole
 from killpoint.runner.scenario_runner import ScenarioRunner, prefork_modules
-from killpoint.scenario import Message, Scenario
+from killpoint.scenario import Count, Fault, Message, Scenario
 from killpoint.systems.base import OwnPlayer, Player
 from killpoint.systems.registry import own_player_of, system_of
 from killpoint.targets.shapes import QueueShape
@@ -40,6 +41,8 @@ _LONG = 5.0
 """Prescribed seconds from which on a play is long: most last a second or two."""
 
 
+_STRIKES = ("raise", "interrupt")
+"""Faults that are exceptions in a role."""
 _FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
 """Shape of the next start's queue where the play's /dev/shm may have been too small for its own."""
 
@@ -65,6 +68,9 @@ class Play(msgspec.Struct):
     alone: bool = False
     """True for a server's play that started it as its users do, with no other play on the machine:
     no further play is needed to confirm its violations."""
+    lines: dict[str, list[int]] | None = None
+    """Lines of the target's own files that it has run, by the file's path in the package; None if
+    no role recorded them."""
 
 
 class Stage:
@@ -94,6 +100,7 @@ class Stage:
         self._with: dict[tuple[str, ...], Zygote] = {}
         """Zygotes whose roles find further modules imported."""
         self._source = source
+        self._lines: LineMap | None = None
         try:
             self.zygote = source.copy(self.root) if source else Zygote(spec, self.root)
         except BaseException:
@@ -129,6 +136,13 @@ class Stage:
         """Paths of the target's own files, by their path in its package."""
         return self.zygote.loaded.files
 
+    @property
+    def lines(self) -> LineMap:
+        """Map of the lines of the target's own files."""
+        if self._lines is None:
+            self._lines = LineMap(self.files)
+        return self._lines
+
     def play(self, scenario: Scenario) -> Play:
         """Play a scenario to its end, check what it left, then clean up.
 
@@ -144,8 +158,24 @@ class Stage:
             self._raise_if_abandoned()
             return self._play(scenario)
 
+    def play_recorded(self, scenario: Scenario) -> Play:
+        """Do the same, and have its roles record which lines of the target's own files they run.
+
+        Nothing is recorded of a play with a placed fault, whose roles are traced for its point, and
+        of one that a system plays itself.
+
+        Raises:
+            CannotWork, KeyboardInterrupt: see :meth:`play`.
+        """
+        if own_player_of(scenario) is not None or _is_traced(scenario):
+            return self.play(scenario)
+        self._raise_if_abandoned()
+        with play_lock.beside_others(long=scenario.prescribed() >= _LONG):
+            self._raise_if_abandoned()
+            return self._play(scenario, self.lines)
+
     def play_alone(self, scenario: Scenario) -> Play:
-        """Do the same, with no other play of this user's beside it on the machine.
+        """Play a scenario with no other play of this user's beside it on the machine.
 
         The play is stalled, and judges nothing, where the others do not end.
 
@@ -228,7 +258,7 @@ class Stage:
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
 
-    def _play(self, scenario: Scenario) -> Play:
+    def _play(self, scenario: Scenario, lines: LineMap | None = None) -> Play:
         if not installed("torch") and _is_of_tensors(scenario):
             unable = lacking("torch", "reference")
             return msgspec.structs.replace(self._declined(scenario, unable), unable=unable)
@@ -241,6 +271,8 @@ class Stage:
         on_gpu = accelerators.used() if scenario.device == "cuda" else {}
         try:
             (folder / "t").mkdir(parents=True, mode=0o700)
+            if lines is not None:
+                lines.lay(folder)
             if scenario.shm_bytes is not None:
                 shm = PrivateShm(zygote, folder, scenario.shm_bytes)
             if scenario.namespaces:
@@ -253,6 +285,7 @@ class Stage:
             history = History.read(folder)
             left = _settle_accounts(zygote, history, folder, shm, hosts)
             left.gpu_bytes = accelerators.kept(on_gpu, _LEFT_WITHIN) if on_gpu else 0
+            ran = lines.read(folder) if lines is not None else None
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
         finally:
@@ -262,7 +295,8 @@ class Stage:
         seconds = time.monotonic() - began
         unable = hosts.refused if hosts is not None else ""
         unable = unable or next((event.text("error") for event in history.of("unable")), "")
-        return Play(scenario, history, left, unreached, stalled, folder, seconds, unable)
+        told = unreached, stalled, folder, seconds, unable
+        return Play(scenario, history, left, *told, lines=ran)
 
     def call(self, function: str, data: bytes, within: float) -> bytes:
         """Call a function where the target is loaded, in its own process: ``remote_call.Call``.
@@ -355,6 +389,14 @@ class Stage:
         """Remove a play's folder, unless another invariant may judge it."""
         if not any(kept.folder == play.folder for each in self._shared.values() for kept in each):
             shutil.rmtree(play.folder, ignore_errors=True)
+
+
+def _is_traced(scenario: Scenario) -> bool:
+    """Return whether a role may be watched for points, or be struck by an exception."""
+    return any(
+        isinstance(step, Count) or (isinstance(step, Fault) and (step.at or step.fault in _STRIKES))
+        for step in scenario.steps
+    )
 
 
 def _needs_torch(scenario: Scenario) -> bool:

@@ -2,7 +2,8 @@
 
 A violation ends the case, but for a sweep over points: that one goes on to look for violations of
 another kind or place, until it has found four, has seen one and the same three times, or twenty
-seconds have passed. A violation that rests on time is played again alone before it counts.
+seconds have passed. A violation that rests on time is played again alone before it counts, and one
+of a play whose roles recorded lines without the recorder.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from killpoint.search.play_evidence import (
     raise_if_refused,
     unexpected,
 )
-from killpoint.search.player import Caller, KnowsFiles, Player, PlaysAlone
+from killpoint.search.player import Caller, KnowsFiles, Player, PlaysAlone, PlaysRecorded
+from killpoint.search.reach import Reach
 from killpoint.signature import signature
 from killpoint.systems.registry import own_player_of, system_of
 from killpoint.targets.shapes import Device
@@ -53,6 +55,8 @@ _ALONE = 3
 """Plays alone that may show a violation again."""
 _SERVERS_ALONE = 2
 """Plays alone of a server, each of which takes a minute."""
+_UNRECORDED = 10
+"""Plays without a recorder of lines that may show again what one with it has shown."""
 _CONTROLS = 2
 """Plays without an exception that show what is left anyhow."""
 _SAID_NOTHING = 2
@@ -115,11 +119,13 @@ class CaseRun:
         examples: Path | None = None,
         confirms: bool = False,
         summary: str = "",
+        reach: Reach | None = None,
     ) -> None:
         """``folder``: where records and replays are kept, if anywhere; ``target``: for replays.
 
         ``confirms``: whether a violation that rests on time is played again alone; ``summary``:
-        what the case does, in a line: for replays.
+        what the case does, in a line: for replays. ``reach``: what is added to if drawn programs
+        are played, whose roles then record the lines that they run.
 
         ``depth``: how fine the points of sweeps are; ``device``: where workers of pools run;
         ``told``: callback that gets the progress; ``examples``: the folder of this case's
@@ -147,6 +153,9 @@ class CaseRun:
         self.keeps_latest = False
         """True if a violation replaces those before it: they are shrunk, play by play."""
         self._first_violation = 0.0
+        self.reach = reach
+        self.records = False
+        """True while a play adds to the reach, and none has violated anything yet."""
         self._player = player
         self._own = OwnFiles(player.files if isinstance(player, KnowsFiles) else {})
         self._folder = folder
@@ -196,10 +205,13 @@ class CaseRun:
         began = time.monotonic()
         held: list[Play] = []
         try:
-            play = self._hold(held, self._player.play(self._on_device(scenario)))
+            play = self._hold(held, self._played(self._on_device(scenario)))
             if longer is not None and self._examine(play).finding is None:
                 play = self._hold(held, self._player.play(self._on_device(longer)))
             judged = self._judge(play, may_miss, held)
+            if self.reach is not None and play.lines is not None:
+                counts = judged.finding.counts if judged.finding is not None else {}
+                self.reach.take(play.lines, counts.get("states", 0))
             if not self._recorded:
                 self._recorded = True
                 self._record(judged.play, self.outcome.id)
@@ -295,6 +307,12 @@ class CaseRun:
         raise_if_refused(play)
         return play
 
+    def _played(self, scenario: Scenario) -> Play:
+        """Play it, and have its roles record the lines that they run if that is asked for."""
+        if self.records and isinstance(self._player, PlaysRecorded):
+            return self._player.play_recorded(scenario)
+        return self._player.play(scenario)
+
     def _on_device(self, scenario: Scenario) -> Scenario:
         return system_of(scenario).on_device(scenario, self.device)
 
@@ -305,7 +323,11 @@ class CaseRun:
         return play
 
     def _judge(self, play: Play, may_miss: bool, held: list[Play]) -> Judged:
-        """Judge a play; a violation that rests on time is confirmed when it is first seen."""
+        """Judge a play.
+
+        A violation that rests on time, or was seen by a play that recorded lines, is confirmed when
+        it is first seen.
+        """
         judged = self._examine(play)
         if judged.finding is None and not (may_miss and judged.struck is False):
             judged = self._once_more(judged, held)
@@ -319,6 +341,8 @@ class CaseRun:
             again = [1, 1]
         elif self._is_to_confirm(judged.play, violation) and isinstance(self._player, PlaysAlone):
             judged, again = self._alone(self._player, judged, violation, held)
+        elif judged.play.lines is not None:
+            judged = self._unrecorded(judged, violation, held)
         if judged.violation is not None:
             self._fail_by(judged, again)
         return judged
@@ -416,6 +440,18 @@ class CaseRun:
         self.outcome.unconfirmed.append(f"{seen} (beside other plays; in none of {most} alone)")
         return judged, []
 
+    def _unrecorded(self, first: Judged, violation: Violation, held: list[Play]) -> Judged:
+        """Play a scenario without the recorder until that shows a violation; return the last."""
+        judged = first
+        for _ in range(_UNRECORDED):
+            judged = self._examine(self._hold(held, self._player.play(first.play.scenario)))
+            if judged.violation is not None:
+                return judged
+        seen = f"{violation.kind}: {violation.cause}"
+        none = f"in none of {_UNRECORDED} that recorded nothing"
+        self.outcome.unconfirmed.append(f"{seen} (in a play that recorded lines; {none})")
+        return judged
+
     def _take(self, judged: Judged, may_miss: bool) -> None:
         """Let a judged play add to the evidence.
 
@@ -464,6 +500,7 @@ class CaseRun:
         if known is not None and not self.keeps_latest:
             known.plays += 1
             return
+        self.records = False
         if self.keeps_latest:
             self.outcome.violations.clear()
         nth = len(self.outcome.violations)
@@ -533,7 +570,8 @@ class CaseRun:
         found = leak_in(play)
         if found is None:
             return
-        if play.ledger.processes and self._confirms and isinstance(self._player, PlaysAlone):
+        doubtful = play.ledger.processes or play.lines is not None
+        if doubtful and self._confirms and isinstance(self._player, PlaysAlone):
             play = self._hold(held, self._player.play_alone(play.scenario))
             found = None if play.stalled else leak_in(play)
         if found is None:

@@ -2,6 +2,9 @@
 
 Where a play is brief, Hypothesis draws many and shrinks. Where its start takes seconds, a seed
 draws few and rich ones, and parts of them are left out, many at a time.
+
+In a campaign, plays record which lines of the target they run. From its second round on, Hypothesis
+looks for programs that score well by them, near those that scored well before.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import contextlib
 import time
 from collections.abc import Callable, Generator
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, settings, target
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
@@ -49,6 +52,9 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
         Violated: the smallest violating scenario found has been recorded in the outcome.
     """
     case_run.keeps_latest = True
+    reach = case_run.reach
+    case_run.records = reach is not None
+    steers = [Phase.target] if reach is not None and reach.steers else []
     longest = _shrunk_for(case_run)
     end = took = 0.0
     known = DirectoryBasedExampleDatabase(case_run.examples) if case_run.examples else None
@@ -58,7 +64,7 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
         database=known,
         derandomize=False,  # what a profile may ask for, and no database goes with
         deadline=None,
-        phases=[Phase.reuse, Phase.generate, Phase.shrink],
+        phases=[Phase.reuse, Phase.generate, *steers, Phase.shrink],
         suppress_health_check=(
             HealthCheck.too_slow,
             HealthCheck.data_too_large,
@@ -80,6 +86,9 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
             took = time.monotonic() - began
             end = end or time.monotonic() + longest
             raise
+        if reach is not None and steers:
+            for label, score in reach.scores().items():
+                target(score, label=label)
 
     try:
         attempt()
@@ -99,6 +108,7 @@ def drawn(case_run: CaseRun, scenario: Scenario, candidates: Candidates) -> None
         Violated: the smallest violating scenario found has been recorded in the outcome.
     """
     began = time.monotonic()
+    case_run.records = case_run.reach is not None
     try:
         case_run.play(scenario)
     except Violated as first:

@@ -33,6 +33,15 @@ class PlaysAlone(Protocol):
 
 
 @runtime_checkable
+class PlaysRecorded(Protocol):
+    """Player whose roles can record which lines of the target's own files they run."""
+
+    def play_recorded(self, scenario: Scenario) -> Play:
+        """See :meth:`killpoint.runner.stage.Stage.play_recorded`."""
+        ...
+
+
+@runtime_checkable
 class Caller(Protocol):
     """A player that can call a function where the target is loaded."""
 

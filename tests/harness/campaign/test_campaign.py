@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from made_up_crew import CASES, Answer, session
 
 from killpoint.campaign.findings import Findings
 from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Ended, GivenBack, Journal, Session, read
-from killpoint.campaign.progress import ProgressPrinter
-from killpoint.campaign.run import Campaign
-from killpoint.campaign.settings import Settings
 from killpoint.campaign.work_order import Found, Lost, Target, WorkOrder, WorkResult, failed
 from killpoint.errors import CannotWork
 from killpoint.verdict import CaseOutcome
 
-_CASES = ["R1/two-readers", "Q6/writer-dies-after-overflow-marker"]
-_SETTINGS = Settings(only=_CASES)
 _SCENARIO = "title = 'it'\n"
-
-Answer = Callable[[WorkOrder], WorkResult | Lost]
 
 
 def _held(order: WorkOrder) -> WorkResult:
@@ -41,47 +33,10 @@ def _violated(order: WorkOrder) -> WorkResult:
     return played
 
 
-class _Crew:
-    """Two players that answer at once, in the order that they were asked."""
-
-    local = True
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-        self._asked: list[WorkOrder] = []
-        self.began: list[Item] = []
-        self.orders: list[WorkOrder] = []
-
-    def room(self, item: Item) -> bool:
-        return len(self._asked) < 2
-
-    def begin(self, order: WorkOrder) -> None:
-        self._asked.append(order)
-        self.began.append(order.item)
-        self.orders.append(order)
-
-    def ended(self, within: float) -> WorkResult | Lost | None:
-        return self._answer(self._asked.pop(0))
-
-    def close(self) -> None:
-        self._asked.clear()
-
-
-def _session(folder: Path, answer: Answer, items: int) -> _Crew:
-    """Play until so many items have been begun, then interrupt."""
-    crew, path = _Crew(answer), folder / "journal.jsonl"
-    past = CampaignHistory(read(path) if path.exists() else [])
-    with Journal(path) as journal:
-        tell = ProgressPrinter(Console(quiet=True), None)
-        campaign = Campaign(folder, _SETTINGS, crew, journal, past, tell)
-        campaign.play(1, 600.0, lambda: "stopped" if len(crew.began) >= items else "")
-    return crew
-
-
 def test_every_intent_is_written_before_its_result_and_what_is_open_is_given_back(
     tmp_path: Path,
 ) -> None:
-    _session(tmp_path, _held, 9)
+    session(tmp_path, _held, 9)
     entries = read(tmp_path / "journal.jsonl")
     begun = [entry.item.key for entry in entries if isinstance(entry, Begun)]
     done = [entry.key for entry in entries if isinstance(entry, Ended | GivenBack)]
@@ -93,9 +48,9 @@ def test_every_intent_is_written_before_its_result_and_what_is_open_is_given_bac
 def test_sessions_together_play_what_one_would_have_played(tmp_path: Path) -> None:
     (whole := tmp_path / "whole").mkdir()
     (parts := tmp_path / "parts").mkdir()
-    _session(whole, _held, 12)
+    session(whole, _held, 12)
     for _ in range(3):
-        _session(parts, _held, 6)
+        session(parts, _held, 6)
     ended, of_one = (
         [entry.key for entry in read(folder / "journal.jsonl") if isinstance(entry, Ended)]
         for folder in (parts, whole)
@@ -108,12 +63,12 @@ def test_a_lost_item_is_begun_again_and_after_three_times_told_as_infrastructure
     tmp_path: Path,
 ) -> None:
     def answer(order: WorkOrder) -> WorkResult | Lost:
-        bad = order.item == Item(_CASES[0])
+        bad = order.item == Item(CASES[0])
         return Lost(order.item.key, "the worker died") if bad else _held(order)
 
-    crew = _session(tmp_path, answer, 8)
-    assert crew.began.count(Item(_CASES[0])) == 3
-    ended = CampaignHistory(read(tmp_path / "journal.jsonl")).ended[Item(_CASES[0]).key]
+    crew = session(tmp_path, answer, 8)
+    assert crew.began.count(Item(CASES[0])) == 3
+    ended = CampaignHistory(read(tmp_path / "journal.jsonl")).ended[Item(CASES[0]).key]
     assert (ended.word, ended.cause) == (
         "infrastructure",
         "given up after 3 tries: the worker died",
@@ -121,7 +76,7 @@ def test_a_lost_item_is_begun_again_and_after_three_times_told_as_infrastructure
 
 
 def test_a_failure_of_the_harness_is_an_item_and_not_the_end(tmp_path: Path) -> None:
-    crew = _session(tmp_path, lambda order: failed(order.item, "it broke"), 6)
+    crew = session(tmp_path, lambda order: failed(order.item, "it broke"), 6)
     words = {
         entry.word for entry in CampaignHistory(read(tmp_path / "journal.jsonl")).ended.values()
     }
@@ -129,34 +84,34 @@ def test_a_failure_of_the_harness_is_an_item_and_not_the_end(tmp_path: Path) -> 
 
 
 def test_a_finding_is_kept_once_and_shrunk_from_its_first_scenario(tmp_path: Path) -> None:
-    crew = _session(tmp_path, _violated, 9)
-    (found,) = [f for f in Findings(tmp_path / "findings").all() if f.case.id == _CASES[0]]
+    crew = session(tmp_path, _violated, 9)
+    (found,) = [f for f in Findings(tmp_path / "findings").all() if f.case.id == CASES[0]]
     assert len(found.seen) > 1
     assert found.replay is not None
     assert found.replay.read_text() == "title = 'small'\n"
-    (order,) = [each for each in crew.orders if each.item.shrinks.startswith(_CASES[0])]
+    (order,) = [each for each in crew.orders if each.item.shrinks.startswith(CASES[0])]
     assert order.scenario == _SCENARIO
     assert order.convicted is not None
     assert order.convicted.kind == "lost"
 
 
-def test_a_finding_that_was_not_shrunk_yet_is_the_first_thing_of_the_next_session(
+def test_a_finding_that_was_not_shrunk_yet_is_the_first_thing_of_the_nextsession(
     tmp_path: Path,
 ) -> None:
-    _session(tmp_path, _violated, 3)  # the shrinking has been begun, and is given back
-    crew = _session(tmp_path, _violated, 2)
+    session(tmp_path, _violated, 3)  # the shrinking has been begun, and is given back
+    crew = session(tmp_path, _violated, 2)
     assert [item.shrinks != "" for item in crew.began[:2]] == [True, True]
 
 
 def test_an_item_that_ended_the_campaign_three_times_is_not_played_a_fourth_time(
     tmp_path: Path,
 ) -> None:
-    item = Item(_CASES[0])
+    item = Item(CASES[0])
     with Journal(tmp_path / "journal.jsonl") as journal:
         for _ in range(3):  # no word of its end
             journal.add(Session(0.0, 1, 600.0))
             journal.add(Begun(0.0, item))
-    crew = _session(tmp_path, _held, 4)
+    crew = session(tmp_path, _held, 4)
     assert item not in crew.began
     assert (
         CampaignHistory(read(tmp_path / "journal.jsonl")).ended[item.key].word == "infrastructure"
@@ -168,8 +123,8 @@ def test_examples_of_a_case_are_shared_until_they_would_find_the_same_for_ever(
 ) -> None:
     def folders(answer: Answer) -> set[str]:
         (place := tmp_path / answer.__name__).mkdir()
-        orders = _session(place, answer, 9).orders
-        mine = [each for each in orders if each.item.case == _CASES[0] and not each.item.shrinks]
+        orders = session(place, answer, 9).orders
+        mine = [each for each in orders if each.item.case == CASES[0] and not each.item.shrinks]
         assert len(mine) > 2
         return {each.examples for each in mine}
 
@@ -181,14 +136,14 @@ def test_a_harness_that_fails_again_and_again_ends_the_campaign_with_its_cause(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(CannotWork, match="20 items in a row could not be played: no disk"):
-        _session(tmp_path, lambda order: failed(order.item, "no disk"), 99)
+        session(tmp_path, lambda order: failed(order.item, "no disk"), 99)
     assert CampaignHistory(read(tmp_path / "journal.jsonl")).open == {}
 
 
 def test_what_a_target_cannot_do_is_asked_once(tmp_path: Path) -> None:
     def answer(order: WorkOrder) -> WorkResult:
-        lacks = order.item.case == _CASES[0]
+        lacks = order.item.case == CASES[0]
         return WorkResult(order.item.key, "unsupported") if lacks else _held(order)
 
-    crew = _session(tmp_path, answer, 9)
-    assert [item.case for item in crew.began].count(_CASES[0]) == 1
+    crew = session(tmp_path, answer, 9)
+    assert [item.case for item in crew.began].count(CASES[0]) == 1

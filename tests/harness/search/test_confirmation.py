@@ -14,6 +14,7 @@ from killpoint.runner.stage import Play
 from killpoint.scenario import Fault, Point, Retry, Scenario
 from killpoint.search import case_run as trials
 from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.reach import CaseReach, Reach
 
 
 class Playing:
@@ -112,6 +113,71 @@ def test_what_does_not_rest_on_time_needs_no_second_play(tmp_path: Path) -> None
     bench = Bench(tmp_path, [_twice()], [])
     assert not bench.plays()
     assert bench.case_run.conclude().violations[0].alone == []
+
+
+class _Recording(Playing):
+    """A player whose roles can record lines."""
+
+    def play_recorded(self, scenario: Scenario) -> Play:
+        return self._give(scenario, "recorded", self.beside.pop(0) | {"lines": {"q.py": [1, 2]}})
+
+
+def _recorded(folder: Path, beside: list[Any], alone: list[Any]) -> Bench:
+    bench = Bench(folder, beside, alone, reach=Reach(CaseReach(), steers=True))
+    bench.player.__class__ = _Recording
+    bench.case_run.records = True
+    return bench
+
+
+def _told(tape: Tape) -> dict[str, Any]:
+    return {"history": tape.history()}
+
+
+def test_what_a_play_that_recorded_lines_shows_counts_if_one_that_did_not_shows_it(
+    tmp_path: Path,
+) -> None:
+    bench = _recorded(tmp_path, [_told(_twice()), _good(), _twice()], [])
+    assert not bench.plays()
+    assert bench.player.played == ["recorded", "beside", "beside"]
+    assert bench.case_run.conclude().violations[0].alone == []
+    assert not bench.case_run.records, "smaller ones are looked for without the recorder"
+
+
+def test_what_only_plays_that_record_lines_show_is_no_violation(tmp_path: Path) -> None:
+    bench = _recorded(tmp_path, [_told(_twice()), *[_good()] * 10], [])
+    assert bench.plays()
+    outcome = bench.case_run.conclude()
+    assert outcome.outcome == "held"
+    (told,) = outcome.unconfirmed
+    assert told.startswith("duplicate: ")
+    assert bench.player.played == ["recorded", *["beside"] * 10]
+    assert "in none of 10 that recorded nothing" in told
+
+
+def test_what_rests_on_time_is_played_alone_without_the_recorder(tmp_path: Path) -> None:
+    bench = _recorded(tmp_path, [_told(_lost())], [_lost()])
+    assert not bench.plays()
+    assert bench.player.played == ["recorded", "alone"]
+
+
+def test_a_leak_of_a_play_that_recorded_lines_is_looked_for_without_the_recorder(
+    tmp_path: Path,
+) -> None:
+    left = {"ledger": Ledger(files=["a"], types={"a": "unix socket"})}
+    bench = _recorded(tmp_path, [_told(_good()) | left], [_good()])
+    assert bench.plays()
+    assert bench.player.played == ["recorded", "alone"]
+    assert bench.case_run.leaks == []
+
+
+def test_a_recorded_play_adds_to_the_reach_and_another_does_not(tmp_path: Path) -> None:
+    bench = _recorded(tmp_path, [_told(_good()), _good()], [])
+    bench.plays()
+    bench.case_run.records = False
+    bench.plays()
+    assert bench.player.played == ["recorded", "beside"]
+    assert bench.case_run.reach is not None
+    assert bench.case_run.reach.added == CaseReach(1, {"q.py": {1: 1, 2: 1}}, 0)
 
 
 def test_a_trial_that_does_not_confirm_plays_once(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from killpoint.runner.points.line_recorder import begin as begin_recording
 from killpoint.runner.processes.entry import enter_play, live_as_role
 from killpoint.runner.protocol import ForkRole
 from killpoint.targets.protocol import Target
@@ -34,4 +35,5 @@ def _enter(data: bytes, spec: str, inherited: Target | None) -> None:
     target = inherited or build(spec)
     if inherited is None:
         target.load()
+    begin_recording(Path(order.folder))
     live_as_role(order, target)

@@ -36,6 +36,7 @@ from killpoint.ledger import owned_names
 from killpoint.runner.environment import private_shm
 from killpoint.runner.environment.coverage_hooks import save_coverage
 from killpoint.runner.network import flood, netns, port_attacker
+from killpoint.runner.points.line_recorder import begin as begin_recording
 from killpoint.runner.processes import remote_call
 from killpoint.runner.processes.entry import enter_play, live_as_role
 from killpoint.runner.processes.launcher import launch
@@ -382,6 +383,7 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
         if order.terminal:
             become_job(order.terminal, Path(order.folder))
         enter_play(Path(order.folder), order.role)
+        begin_recording(Path(order.folder))
         if order.preforks and isinstance(target, Preforks):
             target.prefork(order.system)
         live_as_role(order, target)

@@ -25,7 +25,9 @@ def take() -> None:
 
         build(spec)
     from killpoint.runner.environment import remote_clock
+    from killpoint.runner.points import line_recorder
 
+    line_recorder.begin(Path(folder))
     remote_clock.listen(Path(folder), NAME)
 
 

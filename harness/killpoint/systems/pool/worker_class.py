@@ -53,8 +53,10 @@ class PoolWorker:
         self._lines: WorkerLines | None = None
         if self._presence is not None:
             from killpoint.runner.observe.shm_names import journal_names_once
+            from killpoint.runner.points import line_recorder
 
             journal_names_once(self._presence.log)
+            line_recorder.begin(self._presence.folder)
             self._presence.log.write("worker-here", rank=rank, pid=self.pid, parent=os.getppid())
             self._lines = WorkerLines(self._presence)
         payload.take_stand(self)
