@@ -116,7 +116,7 @@ def test_findings_are_told_by_root_causes_once(
     assert kept.case.violations[0].finding == "late-replies"
     console = Console(record=True, width=200)
     past = CampaignHistory([])
-    print_summary(Settings(target="vllm==0.33.0"), past, [kept], console)
+    print_summary(Settings(target="vllm==0.33.0"), past, [kept], console, tmp_path)
     said = console.export_text()
     assert f"✗ {name}  seen 1 time  (bites: late-replies)" in said
     assert "✗ bites: late-replies: after one worker call" in said

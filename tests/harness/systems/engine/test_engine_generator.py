@@ -114,7 +114,7 @@ def test_nothing_smaller_is_played_when_the_time_is_over() -> None:
 class _Without:
     """A case run of a target that has not the topologies with this many prefilling replicas."""
 
-    full, seed = False, 0
+    full, seed, reach = False, 0, None
 
     def __init__(self, prefill: int) -> None:
         self.prefill, self.played = prefill, list[Scenario]()
