@@ -19,7 +19,7 @@ _HEAD = """\
 # Which method finds which mutant, and how fast
 
 Of 48 bugs that real projects have fixed, planted in the reference, the generated histories of a
-plain check find 44: [generated.md](generated.md#planted-bugs) has them by system. This page is
+plain check find 46: [generated.md](generated.md#planted-bugs) has them by system. This page is
 about the reference's own mutants, one for each promise at least.
 
 Made by `python ci/detection.py`; the figures lie in `detection.json` beside it. Each row is a
