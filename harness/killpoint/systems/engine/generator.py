@@ -56,6 +56,9 @@ _LONE_TOKENS = 150
 """Tokens of an answer that goes on meanwhile."""
 _CUT_OFF = 9
 """Number of long prompts, computed one after another, beside which the coordinator dies."""
+_CUT_OFF_AFTER = 0.12
+"""Seconds after which each is given up. They last, together, until there mostly is a coordinator
+again: where a wave is on and one replica is busy then, the vote of the other is taken by nobody."""
 
 
 def program(case: str, seed: int, number: int, topology: Topology) -> Scenario:
@@ -235,7 +238,7 @@ class _Phases:
     def _cut_off(self, shape: EngineShape) -> list[Ask]:
         """Return long prompts that are given up: one replica is busy, the other waits for it."""
         return [
-            msgspec.structs.replace(self._new(shape.blocks - 20, 1), cancel_after=0.04)
+            msgspec.structs.replace(self._new(shape.blocks - 20, 1), cancel_after=_CUT_OFF_AFTER)
             for _ in range(_CUT_OFF)
         ]
 
