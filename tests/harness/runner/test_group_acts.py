@@ -108,6 +108,7 @@ def test_calls_beside_wait_at_once_each_in_a_thread_of_its_own() -> None:
                 Barrier(("rank-0",), timeout=9.0, beside=True),
                 Wait(),
                 SendTo("rank-0", "rank-1", [Message()]),
+                Wait(),
                 Barrier(("rank-1",), timeout=9.0, beside=True),
                 Broadcast("rank-1", [Message()], ("rank-1",), timeout=9.0, beside=True),
                 SendTo("rank-1", "rank-0", [Message()]),
