@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
+from drawn_programs import Programs, drawn
 
 from killpoint.scenario import (
     Connect,
@@ -27,27 +25,9 @@ from killpoint.systems.coordinator.generator_of_faults import (
     programs_with_waves,
 )
 
-_Programs = Callable[[str, int], st.SearchStrategy[Scenario]]
 
-
-def _drawn(strategy: _Programs, count: int = 25) -> list[Scenario]:
-    found: list[Scenario] = []
-
-    @settings(
-        max_examples=count,
-        database=None,
-        derandomize=False,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
-    )
-    @seed(0)
-    @given(strategy("H5/generated", 7))
-    def take(scenario: Scenario) -> None:
-        found.append(scenario)
-
-    take()
-    return found
+def _drawn(strategy: Programs, count: int = 25) -> list[Scenario]:
+    return drawn(strategy, "H5/generated", count)
 
 
 def _has(scenario: Scenario) -> set[str]:
@@ -117,14 +97,14 @@ def _has(scenario: Scenario) -> set[str]:
     ids=["programs", "with losses", "with waves", "without losses"],
 )
 def test_programs_can_be_played_and_have_what_bugs_take(
-    strategy: _Programs, features: set[str]
+    strategy: Programs, features: set[str]
 ) -> None:
-    drawn = _drawn(strategy)
-    for scenario in drawn:
+    some = _drawn(strategy)
+    for scenario in some:
         assert parse(dump(scenario), "x") == scenario
-    seen = Counter(feature for scenario in drawn for feature in _has(scenario))
+    seen = Counter(feature for scenario in some for feature in _has(scenario))
     assert features <= seen.keys()
-    assert min(seen[feature] for feature in features) >= len(drawn) // 5, seen
+    assert min(seen[feature] for feature in features) >= len(some) // 5, seen
 
 
 def test_no_engine_ends_where_nobody_would_notice() -> None:

@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from drawn_programs import drawn
 
 from killpoint.scenario import Call, Fault, Results, Scenario, Submit
 from killpoint.systems.pool import generator
 from killpoint.systems.pool.generator import programs
-
-
-def _drawn(count: int) -> list[Scenario]:
-    found: list[Scenario] = []
-
-    @settings(
-        max_examples=count,
-        database=None,
-        derandomize=False,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
-    )
-    @seed(0)
-    @given(programs("H3/generated", 7))
-    def take(scenario: Scenario) -> None:
-        found.append(scenario)
-
-    take()
-    return found
 
 
 def _submits_that_wait(scenario: Scenario) -> int:
@@ -49,7 +29,7 @@ def test_nothing_is_submitted_to_a_stopped_worker_that_owes_replies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(generator, "_ACTS", ("call", "submit", "stop", "continue", "continue"))
-    drawn = _drawn(150)
-    assert [scenario for scenario in drawn if _submits_that_wait(scenario)] == []
-    stops = [sum(isinstance(s, Fault) and s.fault == "stop" for s in d.steps) for d in drawn]
+    some = drawn(programs, "H3/generated", 150)
+    assert [scenario for scenario in some if _submits_that_wait(scenario)] == []
+    stops = [sum(isinstance(s, Fault) and s.fault == "stop" for s in d.steps) for d in some]
     assert sum(each > 1 for each in stops) >= 20

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from below import are_there, once_one_is_stopped
 
 from killpoint.inspection.processes import tree
 from killpoint.runner.stage import Stage
@@ -36,30 +36,15 @@ STOPPED = Scenario(
 )
 
 
-def _once_a_part_is_stopped(root: int) -> list[int]:
-    """The processes below this one, when one of them has been stopped."""
-    until = time.monotonic() + 60.0
-    while time.monotonic() < until:
-        below = [each for each in tree(root) if each.pid != root]
-        if any(each.state == "T" for each in below):
-            return [each.pid for each in below]
-        time.sleep(0.05)
-    raise AssertionError("no part of the server was stopped within 60 s")
-
-
-def _are_there(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-
-
 def test_it_ends_with_what_it_started_and_the_next_one_does_not_begin() -> None:
     with Stage(resolve(f"serve:{EXAMPLE}")) as stage, ThreadPoolExecutor(1) as pool:
         before = {each.pid for each in tree(os.getpid())}
         play = pool.submit(stage.play, STOPPED)
-        parts = _once_a_part_is_stopped(os.getpid())
+        parts = once_one_is_stopped(os.getpid())
         stage.abandon()
         with pytest.raises(asyncio.CancelledError):
             play.result(timeout=30.0)
-        assert _are_there([pid for pid in parts if pid not in before]) == []
+        assert are_there([pid for pid in parts if pid not in before]) == []
         with pytest.raises(asyncio.CancelledError):
             pool.submit(stage.play, STOPPED).result(timeout=30.0)
 
@@ -76,11 +61,11 @@ def test_an_interrupted_check_does_not_wait_for_its_end(tmp_path: Path) -> None:
         process_group=0,
     )
     try:
-        parts = _once_a_part_is_stopped(check.pid)
+        parts = once_one_is_stopped(check.pid)
         check.send_signal(signal.SIGINT)
         said = check.communicate(timeout=20.0)[1]  # the play goes on for 25 s
     finally:
         check.kill()
         check.wait()
     assert check.returncode == 130, said
-    assert _are_there(parts) == []
+    assert are_there(parts) == []

@@ -10,7 +10,7 @@ from killpoint.systems.coordinator.generator_of_faults import (
     programs_with_waves,
 )
 
-_PLAIN, _PLAIN_WITHOUT_LOSSES, _PLAIN_WITH_WAVES, _FULL = 3, 6, 3, 300
+_PLAIN, _PLAIN_WITHOUT_LOSSES, _PLAIN_WITH_WAVES, _FULL = 4, 6, 3, 300
 """Number of programs of a case."""
 _NEEDS = frozenset({"coordinator_process", "peer_watch"})
 
