@@ -149,7 +149,14 @@ install_hashed() { # clears `torch` if it came, too
             say "no hash of $torch for this Python is known: its version alone is pinned"
         fi
     fi
-    pip 'dependencies' install -q --no-deps --require-hashes -r "$lock"
+    pip 'dependencies' install -q --no-compile --no-deps --require-hashes -r "$lock"
+}
+
+compile_imported() { # pip would compile all that it installs: torch alone has thousands of modules
+    local module
+    for module in torch numpy zmq hypothesis pytest; do
+        in_venv -c "import $module" >/dev/null 2>&1
+    done
 }
 
 install() {
@@ -162,7 +169,7 @@ install() {
     if [[ -n $hashed ]]; then
         grep -E '^(pip|hatchling|editables)==' "$root/ci/hashes.txt" >"$state/lock" ||
             die "cannot write to $state"
-        pip 'build tools' install -q --no-deps --require-hashes -r "$state/lock"
+        pip 'build tools' install -q --no-compile --no-deps --require-hashes -r "$state/lock"
     else
         pip 'build tools' install -q -c "$root/ci/constraints.txt" pip hatchling editables
     fi
@@ -182,9 +189,10 @@ install() {
     if [[ -n $hashed && -n $pinned && -z $torch && $(torch_here) == *+cpu ]]; then
         pip 'the project' install -q --no-deps --no-build-isolation -e "$root"
     else # what a torch that is not ours, or one with CUDA, brings along has no hash here
-        pip 'dependencies' install -q --no-build-isolation -c "$limits" -e "$target" \
+        pip 'dependencies' install -q --no-compile --no-build-isolation -c "$limits" -e "$target" \
             ${torch:+"$torch"}
     fi
+    compile_imported
     rm -f "$state/torch"
     [[ -z $pinned ]] || torch_here >"$state/torch"
 }
