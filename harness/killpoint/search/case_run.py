@@ -253,6 +253,25 @@ class CaseRun:
             for each in held:
                 self._player.forget(each)
 
+    def shows_again(self, scenario: Scenario) -> bool:
+        """Play a scenario that convicted once more, and return whether it violates in that way."""
+        held: list[Play] = []
+        try:
+            judged = self._examine(self._hold(held, self._player.play(scenario)))
+        finally:
+            for each in held:
+                self._player.forget(each)
+        return judged.violation is not None and judged.violation.kind == self.outcome.kind
+
+    def played_until_it_shows(self, plays: int) -> None:
+        """Have the replay of what convicted played until it violates, at most so many times."""
+        if self.convicted is None:
+            return
+        self.convicted = msgspec.structs.replace(self.convicted, plays=plays)
+        if self.outcome.replay is not None:
+            text = self.replay_of(self.convicted, self.outcome.cause)
+            Path(self.outcome.replay).write_text(text, "utf-8")
+
     def rate(self, rate: Rate) -> None:
         """Add the rate of an outcome of faults at random times."""
         self.outcome.rates.append(rate)

@@ -20,6 +20,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from killpoint.scenario import Scenario
 from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.races import told_by_chance
 
 _SHRUNK_FOR = 15.0
 """Seconds for which a violated scenario is shrunk; ten times as long under ``--full``. No play is
@@ -93,10 +94,12 @@ def generated(case_run: CaseRun, scenarios: st.SearchStrategy[Scenario], example
     try:
         attempt()
     except Violated:
+        told_by_chance(case_run, took)
         raise
     except BaseExceptionGroup as group:
         # Hypothesis wraps what failed on one try and not on the next; a recorded violation stays.
         if case_run.outcome.outcome == "violated":
+            told_by_chance(case_run, took)
             raise Violated(case_run.outcome.cause) from group
         raise group.exceptions[0] from group
 
@@ -114,6 +117,7 @@ def drawn(case_run: CaseRun, scenario: Scenario, candidates: Candidates) -> None
     except Violated as first:
         took = time.monotonic() - began
         smaller(case_run, candidates(scenario), _shrunk_for(case_run), took)
+        told_by_chance(case_run, took)
         raise Violated(case_run.outcome.cause) from first
 
 

@@ -12,6 +12,7 @@ from synthetic import Tape, scene
 from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play
 from killpoint.scenario import Attach, Make, Message, Ready, Receive, Scenario, Send, Wait, load
+from killpoint.search.races import REPLAYED
 from killpoint.search.shrink.search import Found
 from killpoint.search.shrink.shrinker import Same, shrink
 from killpoint.verdict import CaseOutcome
@@ -123,6 +124,46 @@ def test_what_violates_only_once_does_not_count(tmp_path: Path) -> None:
     assert len(player.played) == 2
 
 
+def _by_chance(shown: set[int]) -> Tells:
+    """Three roles violate in those of their plays that are named."""
+    turns: list[int] = []
+
+    def tells(scenario: Scenario) -> Tape:
+        if len(scenario.roles()) != 3:
+            return _sound(scenario)
+        turns.append(0)
+        return _lost(scenario) if len(turns) - 1 in shown else _sound(scenario)
+
+    return tells
+
+
+def test_what_was_smaller_by_luck_is_not_kept(tmp_path: Path) -> None:
+    outcome = _violated(tmp_path)
+    shrink(outcome, _large(), Teller(tmp_path, _by_chance({0, 1})), 60.0)
+    assert outcome.shrunk is None
+    assert outcome.shrinkage.startswith("no smaller that shows it again (")
+    assert list(tmp_path.glob("*.shrunk.toml")) == []
+
+
+def test_what_shows_it_in_some_plays_is_played_until_it_shows(tmp_path: Path) -> None:
+    outcome = _violated(tmp_path)
+    teller = Teller(tmp_path, _by_chance({0, 1}))
+    shrink(outcome, _large(), teller, 60.0)
+    last = sum(len(scenario.roles()) == 3 for scenario in teller.played) - 1
+    outcome = _violated(tmp_path)
+    shrink(outcome, _large(), Teller(tmp_path, _by_chance({0, 1, last})), 60.0)
+    assert outcome.shrunk is not None
+    assert load(Path(outcome.shrunk)).plays == REPLAYED
+    assert "shown by 1 of 3 plays more" in outcome.shrinkage
+
+
+def test_what_always_shows_it_is_played_once(tmp_path: Path) -> None:
+    outcome = _violated(tmp_path)
+    shrink(outcome, _large(), Teller(tmp_path, _lost), 60.0)
+    assert outcome.shrunk is not None
+    assert load(Path(outcome.shrunk)).plays == 1
+
+
 def test_what_holds_is_not_played_a_second_time(tmp_path: Path) -> None:
     player = Teller(tmp_path, _sound)
     assert not Same(player, _violated(tmp_path))(_large())
@@ -135,7 +176,7 @@ def test_no_candidate_is_begun_when_the_time_is_up(tmp_path: Path) -> None:
     player = Teller(tmp_path, _lost)
     shrink(outcome, _large(), player, 4.0, clock=lambda: next(clock))
     assert "the 4 s were up" in outcome.shrinkage
-    assert len(player.played) == 2 * 3
+    assert len(player.played) == 2 * 3 + 3  # three candidates, and the smallest of them again
 
 
 def test_nothing_is_written_where_no_replay_is_kept(tmp_path: Path) -> None:
