@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fast_selection import Noted, Watch, left_out
 from left_to_check import LEFT_TO_CHECK
+from zygote_template import Template
 
 from killpoint.plugin import ScenarioItem
 
@@ -47,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     fast, notes = config.getoption("--fast"), config.getoption("--note-starts")
+    if not (fast or notes):
+        Template().install()
     if fast or notes:
         config.stash[_WATCH] = Watch(refuses=bool(fast))
     if notes and not hasattr(config, "workerinput"):

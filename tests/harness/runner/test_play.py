@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import threading
 import time
@@ -154,8 +155,10 @@ def test_a_second_cancel_holds_nobody_up() -> None:
 
 def test_a_zygote_that_died_is_told_in_words() -> None:
     with Stage("refengine") as own:
+        ends = os.pidfd_open(own.zygote.pid)
         os.kill(own.zygote.pid, signal.SIGKILL)
-        os.waitid(os.P_PID, own.zygote.pid, os.WEXITED | os.WNOWAIT)
+        assert select.select([ends], [], [], 10.0)[0]
+        os.close(ends)
         with pytest.raises(KillpointError):
             own.play(_scenario())
 
