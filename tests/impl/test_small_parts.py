@@ -19,14 +19,15 @@ from .roles import Role
 
 
 class Post:
-    """Counts what a strategy does besides looking; time passes only while it blocks."""
+    """Counts what a strategy does besides looking; a look takes `look` seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, look: float = 1e-6) -> None:
         self.now, self.did = 0.0, list[Any]()
+        self._look = look
         self.waiting_for = "a message"
 
     def clock(self) -> float:
-        self.now += 1e-6
+        self.now += self._look
         return self.now
 
     def announce_sleep(self) -> None:
@@ -53,7 +54,7 @@ def test_bare_looks_are_for_those_with_a_core_of_their_own(readers: int, cores: 
 
 
 def test_a_yielding_wait_naps_only_after_three_quiet_seconds():
-    point = Post()
+    point = Post(look=1e-3)  # each of 3,500 looks gives its core away, to whoever is busy
     strategy = Yielding(nap=0.5, clock=point.clock)
     assert not strategy.wait(lambda: False, point, 2.0)
     assert "arm" not in point.did

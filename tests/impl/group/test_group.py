@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -361,6 +362,16 @@ def test_the_memory_does_not_grow_with_the_messages():
         assert talk(20_000) - before < 2_000  # a tenth of an object a message
 
 
+@pytest.fixture
+def young_collector() -> Iterator[None]:
+    """The collector looks through what a test makes, not through all that the tests before made."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("young_collector")
 def test_a_dropped_group_hands_over_and_leaves():
     with Group("127.0.0.1", 0, 0, 2, key=KEY) as host:
         cycle: list[Any] = [Group("127.0.0.1", port_of(host), 1, 2, key=KEY)]

@@ -311,7 +311,7 @@ def test_closing_delivers_what_was_enqueued(undo: ExitStack):
     writer = queue(undo)
     roles = started(undo, writer)
     for _ in range(3):
-        writer.enqueue(bytes(20 << 20), 20)
+        writer.enqueue(bytes(5 << 20), 20)
     began = time.monotonic()
     writer.close()
     assert time.monotonic() - began < 3
