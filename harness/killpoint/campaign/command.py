@@ -30,7 +30,7 @@ from killpoint.campaign.worker_pool import LocalPool, WorkerPool
 from killpoint.durations import expected
 from killpoint.errors import BadUsage
 from killpoint.runner.observe.gpus import require
-from killpoint.targets.registry import FORMS, resolve
+from killpoint.targets.registry import FORMS, is_server, resolve
 from killpoint.targets.shapes import Device
 
 _FIXED = ("target", "only", "tier", "device", "seed")
@@ -159,7 +159,8 @@ def _crew(chosen: Settings) -> WorkerPool:
 
         return Cluster(chosen.ray, chosen.jobs)
     require(chosen.device)
-    return LocalPool(chosen.target, chosen.device, chosen.jobs or 2 * (os.cpu_count() or 1))
+    jobs = chosen.jobs or 2 * (os.cpu_count() or 1)
+    return LocalPool(chosen.target, chosen.device, 1 if is_server(chosen.target) else jobs)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from killpoint.campaign.journal import Entry, read
 from killpoint.case import Case, Tier
 from killpoint.cases import select
 from killpoint.errors import BadUsage
+from killpoint.targets.registry import is_server
 from killpoint.targets.shapes import Device
 
 _FILE = "campaign.json"
@@ -27,7 +28,7 @@ class Settings(msgspec.Struct):
     device: Device = "cpu"
     seed: int = 0
     jobs: int | None = None
-    """Items at a time on one machine; two for each core if none."""
+    """Items at a time on one machine; two for each core if none. Of whole servers one is played."""
     ray: str | None = None
     """The cluster that plays: ``auto`` or its address."""
 
@@ -37,7 +38,11 @@ class Settings(msgspec.Struct):
         Raises:
             BadUsage: one that does not exist, or none at all.
         """
-        chosen = [case for case in select(self.only) if self.tier in (None, case.tier)]
+        asked = select(self.only, server=is_server(self.target))
+        chosen = [case for case in asked if self.tier in (None, case.tier)]
+        if not asked:
+            told = ", ".join(self.only)
+            raise BadUsage(f"{self.target} is not asked {told}; expected ids of killpoint list cases")
         if not chosen:
             raise BadUsage("no case is of that tier; see killpoint list cases")
         return chosen

@@ -11,6 +11,7 @@ from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Closed, Ended, Journal, Session
 from killpoint.campaign.settings import Settings
 from killpoint.cli import main
+from killpoint.errors import BadUsage
 
 
 def _played(folder: Path, word: str = "held") -> str:
@@ -45,6 +46,14 @@ def test_bad_usage_is_told_in_one_line(
     said = capsys.readouterr().err
     assert expected in said
     assert said.count("\n") == 1
+
+
+def test_a_whole_server_is_asked_what_a_check_asks_of_it() -> None:
+    server = Settings("serve:refengine", only=["H7", "E6"])
+    assert {case.invariant for case in server.cases()} == {"H7", "E6"}
+    assert all("server" in case.needs for case in Settings("serve:refengine").cases())
+    with pytest.raises(BadUsage, match="refengine is not asked H7"):
+        Settings("refengine", only=["H7"]).cases()
 
 
 def test_a_campaign_that_is_being_played_is_not_played_by_another(
