@@ -42,7 +42,7 @@ class Settings(msgspec.Struct):
         chosen = [case for case in asked if self.tier in (None, case.tier)]
         if not asked:
             told = ", ".join(self.only)
-            raise BadUsage(f"{self.target} is not asked {told}; expected ids of killpoint list cases")
+            raise BadUsage(f"{self.target} is not asked {told}; see killpoint list cases")
         if not chosen:
             raise BadUsage("no case is of that tier; see killpoint list cases")
         return chosen
