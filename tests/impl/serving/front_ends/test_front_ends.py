@@ -44,7 +44,7 @@ def test_a_killed_front_end_tears_its_own_answers_alone_and_comes_back() -> None
                 torn.rest()
             assert (torn.text, torn.done) == ("first", False)
             said(process, "cancelled")
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 10
             process.send_signal(FINISH)
             whole.rest()
         assert (whole.text, whole.finish, whole.done) == (WHOLE, "length", True)
