@@ -123,11 +123,11 @@ def _run(into: int, work: Callable[..., Any], args: tuple[Any, ...]) -> None:
 
 
 def until(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
-    """Look until it is true, at most that long, giving the processor away in between."""
+    """Look every millisecond until it is true, at most that long."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it did not become true in time"
-        os.sched_yield()
+        time.sleep(0.001)
     return found
 
 

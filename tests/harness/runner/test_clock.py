@@ -19,7 +19,7 @@ def clock_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("hours", [2, -2])
 def test_the_wall_clock_goes_on_from_another_hour(hours: int) -> None:
     before, steady = time.time(), time.monotonic()
-    assert jump(hours * 3600) == pytest.approx(hours * 3600, abs=1)
+    assert jump(hours * 3600) == pytest.approx(hours * 3600, abs=5)
     assert time.time() - before == pytest.approx(hours * 3600, abs=5)
     assert time.time_ns() / 1e9 == pytest.approx(time.time(), abs=5)
     assert time.monotonic() - steady < 5

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_who_waits_to_be_alone_lets_no_further_play_begin() -> None:
         first.start()
         assert waiting.wait(10.0)
         while not _kept("gate"):
-            os.sched_yield()
+            time.sleep(0.001)
         second = threading.Thread(target=play)
         second.start()
     first.join()
@@ -151,7 +152,7 @@ def test_all_who_would_be_alone_come_before_the_next_play(
         for thread in threads:
             thread.start()
         while len(at_the_gate) < 4:  # either gate, both of them
-            os.sched_yield()
+            time.sleep(0.001)
         threads.append(threading.Thread(target=play))
         threads[-1].start()
     for thread in threads:
@@ -183,7 +184,7 @@ def test_while_a_long_play_is_waited_for_short_ones_begin_and_no_further_long_on
         threads.append(threading.Thread(target=confirm))
         threads[-1].start()
         while not _kept("long-gate"):
-            os.sched_yield()
+            time.sleep(0.001)
         assert begin("short").wait(10.0)
         further = begin("long", long=True)
         assert not further.wait(0.3)

@@ -102,10 +102,13 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield found
 
 
-def test_who_is_still_inside_the_targets_operation_hangs(bench: Bench) -> None:
+def test_who_is_still_inside_the_targets_operation_hangs(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("killpoint.runner.hang_detection._MOST", 100.0)
     bench.does(Close((_ROLE,)), since=5.0)
     assert bench.hangs(0.3) == ["close"]
-    assert bench.took < 2.0
+    assert bench.took < 15.0
 
 
 def test_an_operation_that_has_just_begun_is_given_its_time(bench: Bench) -> None:
@@ -154,7 +157,7 @@ def test_what_is_granted_has_an_end(tmp_path: Path) -> None:
         bench.at |= {0.1 * turn: reaped for turn in range(1, 100)}
         bench.does(Close((_ROLE,)), since=5.0)
         assert bench.hangs(0.2) == ["close"]
-        assert bench.took < 6.0
+        assert bench.took < 10.0
 
 
 def test_the_harnesss_own_operation_is_not_the_targets(bench: Bench) -> None:

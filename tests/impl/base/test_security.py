@@ -56,7 +56,7 @@ def test_a_wrong_key_is_turned_away_and_the_writer_waits_on():
     with pytest.raises(DeadlinePassed):
         queue.wait_until_ready(0.1)
     with pytest.raises(Exception, match="wrong key"):
-        stranger.wait_until_ready(1)
+        stranger.wait_until_ready(10)
     stranger.close()
     queue.close()
 

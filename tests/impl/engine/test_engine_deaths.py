@@ -57,11 +57,11 @@ def test_whatever_is_killed_under_load_comes_back_and_no_token_changes():
     ],
 )
 def test_a_part_stopped_under_load_is_told_and_then_replaced(part, replicas):
-    with engine(data_parallel=replicas, step_timeout=STEP_TIMEOUT) as made, Load(made) as load:
+    with engine(data_parallel=replicas, step_timeout=8.0) as made, Load(made) as load:
         load.await_more(3)
         old = kill(made, part, signal.SIGSTOP)
         stopped = time.monotonic()
-        seen = until(lambda: not (health := made.health()).progressing and health, 3.0)
+        seen = until(lambda: not (health := made.health()).progressing and health, 7.0)
         assert seen.alive
         assert time.monotonic() - stopped > 1.5
         until(lambda: is_back(made, part, old), PATIENCE)

@@ -117,7 +117,7 @@ def test_a_call_ends_at_its_deadline_also_when_the_queue_of_requests_is_full(two
             two.collective_rpc("wait_for", 0.05, (str(go), 0))
         kinds.add(type(late.value))
     assert kinds == {CallTimedOut, DeadlinePassed}  # with room in the queue, and without
-    assert 0.4 <= time.monotonic() - begin < 3.0
+    assert 0.4 <= time.monotonic() - begin < 8.0
     go.write_text("")
     assert works(two)
 
@@ -128,7 +128,7 @@ def test_a_stopped_worker_costs_a_call_its_deadline_and_nothing_else(two):
         begin = time.monotonic()
         with pytest.raises(CallTimedOut, match="worker 1"):
             two.collective_rpc("pid", 0.2)
-        assert 0.2 <= time.monotonic() - begin < 2.0
+        assert 0.2 <= time.monotonic() - begin < 8.0
     finally:
         os.kill(two.pids[1], signal.SIGCONT)
     assert works(two)

@@ -58,15 +58,15 @@ def test_an_idle_pool_hears_of_a_death_too():
 
 
 def test_a_death_is_told_at_once_to_whoever_waits_for_another_rank(tmp_path):
-    with pool(grace=5.0) as made:
+    with pool(grace=20.0) as made:
         begin = time.monotonic()
         future = made.collective_rpc(
             "wait_for", None, (str(tmp_path / "never"), 0), non_block=True, unique_reply_rank=0
         )
         os.kill(made.pids[1], signal.SIGKILL)
         with pytest.raises(WorkerDied):
-            future.result(2.0)
-        assert time.monotonic() - begin < 2.0
+            future.result(20.0)
+        assert time.monotonic() - begin < 10.0
         os.kill(made.pids[0], signal.SIGKILL)  # rather than wait for the grace
 
 
@@ -95,8 +95,8 @@ def test_shutdown_ends_a_worker_that_does_not_listen_within_its_graces(how, tmp_
         until(lambda: any(tmp_path.iterdir()))
     begin = time.monotonic()
     made.shutdown()
-    assert time.monotonic() - begin < 2 * GRACE + 3
-    gone(made.pids, 0.5)
+    assert time.monotonic() - begin < 2 * GRACE + 7
+    gone(made.pids)
     assert made.state == "STOPPED"
 
 
@@ -175,5 +175,5 @@ def test_a_start_ends_at_its_deadline_and_leaves_nobody(how, tmp_path):
     begin = time.monotonic()
     with pytest.raises(TimeoutError, match="worker 1 to be READY"):
         pool(options={"fail": f"loading:{how}", "at": 1, "marks": str(tmp_path)}, start_timeout=0.5)
-    assert 0.5 <= time.monotonic() - begin < 4.0
-    gone([int(path.read_text()) for path in tmp_path.glob("loading-*")], 0.5)
+    assert 0.5 <= time.monotonic() - begin < 8.0
+    gone([int(path.read_text()) for path in tmp_path.glob("loading-*")])

@@ -104,4 +104,4 @@ def test_a_workers_death_resolves_every_one_with_it(tmp_path):
         os.kill(made.pids[1], signal.SIGKILL)
         for future in futures:
             with pytest.raises(WorkerDied, match="SIGKILL"):
-                future.result(2.0)
+                future.result(10.0)

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -94,7 +95,7 @@ class TestDeathPipe:
             process.send_signal_at_hangup(reading, os.getpid())
             say(signal.getsignal(signal.SIGALRM) is signal.SIG_DFL)
             while signal.getitimer(signal.ITIMER_REAL)[0] == 0:
-                os.sched_yield()
+                time.sleep(0.001)
             say(0.5 < signal.getitimer(signal.ITIMER_REAL)[0] <= 1.0)
             signal.pause()
 

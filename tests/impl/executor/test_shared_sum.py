@@ -138,7 +138,7 @@ def test_a_rank_that_dies_ends_the_wait_of_the_others(stage: Stages) -> None:
     begin = time.monotonic()
     with pytest.raises(RuntimeError, match="rank 1 of the stage has died"):
         end.reduce(torch.ones(3))
-    assert time.monotonic() - begin < 2.2
+    assert time.monotonic() - begin < 8  # 0.2, and a second for whoever can say how it died
     os.waitpid(child, 0)
     os.close(mine)
     os.close(theirs)

@@ -31,8 +31,8 @@ def test_two_ranks_compute_what_one_does_and_a_death_inside_a_collective_is_told
         begin = time.monotonic()
         os.kill(made.pids[1], signal.SIGKILL)
         with pytest.raises(WorkerDied, match="SIGKILL"):
-            future.result(5.0)
-        assert time.monotonic() - begin < 2.0
+            future.result(20.0)
+        assert time.monotonic() - begin < 8.0
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ class Worker:
             while not Path(path).exists():
                 if time.monotonic() > end:
                     raise TimeoutError(f"worker {self.context.rank} waited for {path} in vain")
-                os.sched_yield()
+                time.sleep(0.001)
         return self.context.rank
 
     def sit(self, rank: int | None = None) -> None:

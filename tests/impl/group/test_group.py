@@ -209,7 +209,7 @@ def test_a_close_wakes_who_waits():
         waiting.start()
         until(lambda: groups[0]._context.member.wakers._waiting)
         groups[0].close(1)
-        waiting.join(2)
+        waiting.join(15)
         assert isinstance(outcome[0], GroupClosed)
 
 

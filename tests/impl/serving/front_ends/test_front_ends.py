@@ -44,7 +44,7 @@ def test_a_killed_front_end_tears_its_own_answers_alone_and_comes_back() -> None
                 torn.rest()
             assert (torn.text, torn.done) == ("first", False)
             said(process, "cancelled")
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 10
             process.send_signal(FINISH)
             whole.rest()
         assert (whole.text, whole.finish, whole.done) == (WHOLE, "length", True)
@@ -192,8 +192,8 @@ def test_signals_for_the_whole_group_leave_front_ends_to_their_parent() -> None:
 
 
 def _another(client: Client, name: str, before: dict[str, int]) -> bool:
-    now = front_ends(client)[name]
-    return now["state"] == "ready" and now["pid"] != before[name]
+    now = front_ends(client).get(name)  # one that has just come may not have heard of them
+    return now is not None and now["state"] == "ready" and now["pid"] != before[name]
 
 
 def _nobody_listens(client: Client) -> None:
