@@ -33,7 +33,7 @@ _LATE = 3.0
 """Seconds within which every call ends that workers go on with."""
 _BRIEF: tuple[Method, ...] = ("echo", "raise_error")
 _METHODS: tuple[Method, ...] = (
-    *("echo", "echo", "flood", "function", "heavy", "heavy"),
+    *("echo", "echo", "flood", "function", "function", "heavy", "heavy"),
     *("raise_error", "raise_error", "unpicklable", "unreadable"),
 )
 _SIZES = (0, 1, 64, 70_000)
@@ -102,6 +102,7 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
         elif act == "stop" and not standing:
             standing = f"worker-{draw(st.integers(0, shape.workers - 1))}"
             steps += [Wait(within=_ENDED_WITHIN), Fault("stop", standing)]
+            steps.append(_call(draw, shape, draw(st.sampled_from(_SOON))))
         elif act == "continue" and standing:
             steps += [Wait(within=_ENDED_WITHIN), Fault("continue", standing)]
             standing = ""
@@ -110,7 +111,7 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
         elif act == "pause":
             steps.append(Pause(0.02))
         if standing:
-            asked = asked or act in ("call", "submit", "results")
+            asked = asked or act in ("call", "submit", "results", "stop")
         elif isinstance(steps[-1], Call) and steps[-1].rank is None:
             asked = False  # all have replied, to this call last
     if standing:
@@ -125,6 +126,8 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
 def _call(draw: st.DrawFn, shape: PoolShape, timeout: float) -> Call:
     method, size, rank = _asked(draw, shape)
     times = draw(st.sampled_from((1, 1, 2)))
+    if method == "function":
+        times = 2  # of one place in the source, with different values
     return Call(method, times=times, size=size, rank=rank, timeout=timeout, keep_on=True)
 
 

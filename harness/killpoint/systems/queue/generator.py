@@ -109,6 +109,8 @@ def programs(
             program.act("outrun" if remote else "rush")
         if place == count // 3 and harm == "links":
             program.act("harm")
+        if place == count // 3 and harm == "parties" and draw(_YES_OR_NO):
+            program.act("leave")
         program.act(draw(st.sampled_from(_ACTS[harm])))
     program.end()
     return Scenario(case, [case.split("/")[0]], program.steps, shape=shape, seed=seed)
@@ -300,11 +302,22 @@ class _Program:
             self.steps.append(Wait((slow, "writer"), within=_ENDED_WITHIN))
 
     def _leave(self) -> None:
+        """Let one reader leave, and the writer fill its window while all others take their time."""
         alive = self._alive()
-        if len(alive) > 1:
-            leaver = self._draw(st.sampled_from(alive))
-            self._gone.add(leaver)
-            self.steps.append(Close((leaver,)))
+        if len(alive) < 2:
+            return
+        leaver = self._draw(st.sampled_from(alive))
+        self._gone.add(leaver)
+        self.steps.append(Close((leaver,)))
+        if "writer" not in self._gone:
+            self._resting = set()
+            for reader in self._alive():
+                self._set_pace(reader)
+            run = Message(size=8, repeat=self._shape.chunks + 2)
+            timeout = _LATE if self._may_wait() else _SOON[-1]
+            self._post(Send([run], timeout=timeout, keep_on=True))
+            count = 2 * self._shape.chunks + 2  # what was there before, and all of these
+            self.steps.append(Receive(count, self._alive(), timeout=_SOON[-1]))
 
     def _strike(self) -> None:
         """Stop a party for a moment; or kill it, if all are there."""
