@@ -74,7 +74,7 @@ def test_the_page_shows_who_found_what_and_adds_it_up() -> None:
         Row("m1", "R3/x", {"case": Found("lost", "R3/x", 1, seconds=0.2), "random": Found()}),
         Row("m2", "R4/x", {"case": Found(doubt="no right to mount")}),
     ]
-    page = render(rows, ["m2", "refengine", "m1", "gone"])
+    page = render(rows, ["m2", "refengine", "m1", "gone"], "")
     assert page.index("`m2`") < page.index("`refengine`") < page.index("`m1`")
     assert "| `m1` | **lost**, 1 play, 0.2 s | no (0 plays, 0.0 s) |" in page
     assert "not tried: no right to mount" in page

@@ -10,7 +10,7 @@ from mutant_table import MUTANTS
 
 from detection.found import Found, Row
 from detection.methods import SIMULATED, by_cases, by_random_killing, by_sweep, sweeps_of
-from detection.table import METHODS, load, merged, render, save
+from detection.table import METHODS, load, merged, save, write_page
 
 REFERENCE = "refengine"
 """The row of the unbroken reference."""
@@ -19,24 +19,29 @@ REFERENCE = "refengine"
 def main(root: Path, arguments: Sequence[str] | None = None) -> int:
     """Status 1 if a method finds something in the unbroken reference."""
     options = _parser().parse_args(arguments)
-    known = {REFERENCE: ""} | {mutant.name: mutant.caught_by for mutant in MUTANTS}
-    names = options.mutants or list(known)
+    rows = known()
+    names = options.mutants or list(rows)
     for name in names:
-        if name not in known:
-            print(f"no mutant {name!r}; expected one of: {', '.join(known)}")
+        if name not in rows:
+            print(f"no mutant {name!r}; expected one of: {', '.join(rows)}")
             return 2
     page = root / "docs" / "detection.md" if options.page is None else options.page
     data = page.with_suffix(".json")
     wrong = False
     for name in names:
-        row = Row(name, known[name])
+        row = Row(name, rows[name])
         for method in (m for m in options.methods if _applies(m, row, options)):
             row.found[method] = _search(method, row, options)
             print(f"{name}: {METHODS[method]}: {row.found[method]}", flush=True)
         wrong |= name == REFERENCE and any(found.kind for found in row.found.values())
         save(data, merged(load(data), [row]))
-    page.write_text(render(load(data), list(known)), "utf-8")
+    write_page(page, list(rows))
     return int(wrong)
+
+
+def known() -> dict[str, str]:
+    """The rows of the table, each with the case that is meant to catch it."""
+    return {REFERENCE: ""} | {mutant.name: mutant.caught_by for mutant in MUTANTS}
 
 
 def _applies(method: str, row: Row, options: argparse.Namespace) -> bool:
