@@ -70,7 +70,8 @@ def _tensor_reducer(torch: Any, note: Callable[[object], None]) -> Any:
         if not _is_plain(torch, tensor):
             return tensor.__reduce_ex__(5)
         note(None)
-        flat = tensor.detach().contiguous().reshape(-1)
+        # One element is contiguous whatever its stride, which a view as bytes does not accept.
+        flat = tensor.detach().contiguous().as_strided((tensor.numel(),), (1,))
         data = PickleBuffer(flat.view(torch.uint8).numpy())
         dtype = str(tensor.dtype).removeprefix("torch.")
         return rebuild_tensor, (data, dtype, tuple(tensor.shape), tensor.requires_grad)

@@ -92,6 +92,13 @@ def test_small_tensors_of_every_kind_arrive_equal(dtype: torch.dtype, shape: tup
     assert torch.equal(got, tensor)
 
 
+@pytest.mark.parametrize("dtype", [torch.complex128, torch.float32, torch.uint8])
+def test_one_element_that_was_cut_out_of_a_row_arrives(dtype: torch.dtype):
+    tensor = torch.arange(1, 4).to(dtype)[::3]
+    assert tensor.stride() != (1,)  # and it is contiguous all the same
+    assert torch.equal(through(tensor), tensor)
+
+
 def test_tensors_that_are_not_plain_arrive_too():
     for tensor in (torch.ones(3, requires_grad=True), torch.eye(3).to_sparse(), torch.ones(4, 4).T):
         got = through(tensor)

@@ -84,7 +84,9 @@ def digest(tensor: Any) -> str:
     state.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
     if tensor.numel():
         whole = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
-        state.update(whole.reshape(-1).view(torch.uint8).numpy().data)
+        # One element is contiguous whatever its stride, which a view as bytes does not accept.
+        flat = whole.as_strided((whole.numel(),), (1,))
+        state.update(flat.view(torch.uint8).numpy().data)
     return state.hexdigest()[:_DIGITS]
 
 

@@ -54,6 +54,8 @@ def test_sums_come_in_order_large_strided_and_empty_ones_too(ends):
     assert [len(each) for each in at_both(ends, torch.ones(0), torch.ones(0))] == [0, 0]
     grid = [torch.ones(4, 6)[:, ::2] for _ in range(2)]
     assert all(torch.equal(each, torch.full((4, 3), 2.0)) for each in at_both(ends, *grid))
+    one = [torch.ones(2)[::2] for _ in range(2)]  # contiguous, and its stride is 2
+    assert all(torch.equal(each, torch.tensor([2.0])) for each in at_both(ends, *one))
 
 
 def test_parts_of_different_sizes_are_an_error_at_both(ends):
