@@ -16,7 +16,7 @@ def _scores() -> list[Score]:
     return [
         Score(FIRST.name, "queue", **found, tested=True, test="tests/x.py::test_it[a]"),
         Score(SECOND.name, "queue", **(found | {"names_it": False}), tested=True),
-        Score(THIRD.name, "queue"),
+        Score(THIRD.name, "queue", campaign="hang by H1/x, 90 s"),
     ]
 
 
@@ -25,7 +25,8 @@ def test_the_page_says_what_found_each_bug_and_adds_it_up() -> None:
     assert f"[`{FIRST.name}`]({FIRST.link}) | queue | **late** by H1/generated, 20 s | yes" in page
     assert "| yes | `test_it[a]` |" in page
     assert "| no | no |" in page
-    assert "| queue | no |  | not run |" in page
+    assert "| queue | no; campaign: hang by H1/x, 90 s |  | not run |" in page
+    assert "for each that it missed: 3" in page
     assert "- plain check: 2 of 3 found" in page
     assert "would look for: 1 of 2" in page
     assert "own tests: 1 of 2 noticed" in page

@@ -46,6 +46,8 @@ class Score(msgspec.Struct, omit_defaults=True):
     cause: str = ""
     seconds: float = 0.0
     """Seconds of that check, from its start to its card; the violation is told before."""
+    campaign: str = ""
+    """What ten minutes of a campaign found of a bug that the check missed: kind, case and time."""
     names_it: bool | None = None
     """Whether the cause says what an engineer would look for; read by a person."""
     tested: bool = False
@@ -146,6 +148,7 @@ def section(scores: Sequence[Score]) -> str:
     lines.append("| --- | --- | --- | --- | --- |")
     for score in scores:
         found = f"**{score.kind}** by {score.case}, {score.seconds:.0f} s" if score.kind else "no"
+        found += f"; campaign: {score.campaign}" if score.campaign else ""
         names = "" if not score.kind else _NAMES[score.names_it]
         tests = f"`{score.test.rpartition('::')[2]}`" if score.test else _TESTED[score.tested]
         bug = f"[`{score.bug}`]({links[score.bug]})"
@@ -153,7 +156,10 @@ def section(scores: Sequence[Score]) -> str:
     checked = sum(bool(score.kind) for score in scores)
     named = sum(score.names_it is True for score in scores)
     tried = [score for score in scores if score.tested]
+    more = sum(bool(score.campaign) for score in scores if not score.kind)
     told = [f"- plain check: {checked} of {len(scores)} found"]
+    if more:
+        told.append(f"- with ten minutes of a campaign for each that it missed: {checked + more}")
     told.append(f"- its cause names what an engineer would look for: {named} of {checked}")
     if tried:
         noticed = sum(bool(score.test) for score in tried)
