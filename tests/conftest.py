@@ -50,12 +50,17 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     fast, notes = config.getoption("--fast"), config.getoption("--note-starts")
     _draw_no_constants()
-    if not (fast or notes):
+    begins_workers = bool(config.getoption("numprocesses", None)) and not _is_worker(config)
+    if not (fast or notes or begins_workers):
         Template().install()
     if fast or notes:
         config.stash[_WATCH] = Watch(refuses=bool(fast))
-    if notes and not hasattr(config, "workerinput"):
+    if notes and not _is_worker(config):
         config.pluginmanager.register(Noted())
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
 
 
 def _draw_no_constants() -> None:

@@ -1,8 +1,8 @@
 """Zygotes of the tests' stages, forked from one process that has imported what all of them have.
 
 An interpreter takes half a second of processor time to import the harness's half of a zygote, and
-tests start hundreds. A stage of a test asks this process for its zygote instead. It is started with
-the first of them, for each worker of pytest, and ends with it.
+tests start hundreds. A stage of a test asks this process for its zygote instead. Each worker of
+pytest has its own, which ends with it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from killpoint.runner.processes import zygote_client
 _ZYGOTE = "killpoint.runner.processes.zygote"
 _IMPORTED = (_ZYGOTE, "numpy", "zmq")
 _REQUEST = 1 << 20
-_SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+RUNNING: set[int] = set()
+"""Process ids of the templates of this process, which are no test's."""
 
 
 class ForkedZygote:
@@ -43,9 +45,9 @@ class ForkedZygote:
 
 
 class Template:
-    """The process that zygotes are forked from; it starts with the first of them.
+    """The process that zygotes are forked from.
 
-    There are two: one has torch imported, for zygotes that are asked to have it.
+    There are two: one has torch imported, and starts with the first zygote that is to have it.
     """
 
     def __init__(self) -> None:
@@ -53,7 +55,7 @@ class Template:
         self._sockets: dict[str, socket.socket] = {}
 
     def install(self) -> None:
-        """Have every zygote of this process forked from it.
+        """Start it, and have every zygote of this process forked from it.
 
         One that is to have torch, and would be forked from another of its target, is so, too.
         """
@@ -70,8 +72,10 @@ class Template:
         ) -> None:
             begin(self, spec, root, preloads, of=None if "torch" in preloads else of)
 
-        zygote_client.Zygote.__init__ = begun  # type: ignore[method-assign]
-        zygote_client._started = self.started  # type: ignore[assignment]
+        zygote_client.Zygote.__init__ = begun  # type: ignore[method-assign] # for the tests alone
+        zygote_client._started = self.started  # type: ignore[assignment] # it has the same methods
+        if not _measured():
+            self._sockets[""] = _start("")
 
     def started(
         self, spec: str, root: Path, preloads: Sequence[str], fd: int
@@ -81,16 +85,11 @@ class Template:
         Raises:
             OSError: there is none.
         """
-        if any(name.startswith("COVERAGE_PROCESS") for name in os.environ):
+        if _measured():
             return self._start_anew(spec, root, preloads, fd)  # to be measured from its begin
-        environment = {
-            key: value
-            for key, value in os.environ.items()
-            if key not in ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
-        }
         request = {
             "arguments": [spec, str(root), *preloads],
-            "environment": environment | _SINGLE_THREADED,
+            "environment": zygote_client.environment(),
             "path": sys.path,
             "cwd": str(Path.cwd()),
         }
@@ -99,12 +98,21 @@ class Template:
             more = "torch" if "torch" in preloads else ""
             if more not in self._sockets:
                 self._sockets[more] = _start(more)
-            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)]
-            self._sockets[more].sendmsg([json.dumps(request).encode()], rights)
-            answer = self._sockets[more].recv(64)
+            asked = self._sockets[more]
+            try:
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)]
+                asked.sendmsg([json.dumps(request).encode()], rights)
+                answer = asked.recv(64)
+            except BaseException:  # the answer would be taken for that to the next request
+                self._sockets.pop(more).close()
+                raise
         if not answer:
             raise OSError("the template of zygotes is gone")
         return ForkedZygote(int(answer))
+
+
+def _measured() -> bool:
+    return any(name.startswith("COVERAGE_PROCESS") for name in os.environ)
 
 
 def _start(more: str) -> socket.socket:
@@ -112,10 +120,11 @@ def _start(more: str) -> socket.socket:
     process = subprocess.Popen(
         [sys.executable, "-m", "zygote_template", str(theirs.fileno()), *filter(None, [more])],
         pass_fds=[theirs.fileno()],
-        env=os.environ | _SINGLE_THREADED | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        env=zygote_client.environment(),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
+    RUNNING.add(process.pid)
     theirs.close()
     mine = os.getpid()
 
@@ -161,7 +170,7 @@ def _become(request: dict[str, Any], channel: int, messages: int) -> None:
     os.close(messages)
     os.chdir(request["cwd"])
     os.environ.clear()
-    os.environ.update(request["environment"], PYTHONPATH=os.pathsep.join(request["path"]))
+    os.environ.update(request["environment"])
     tempfile.tempdir = None
     sys.path[:] = [request["cwd"], *request["path"]]
     importlib.invalidate_caches()

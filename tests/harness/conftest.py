@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zygote_template
 
 
 def _children() -> set[str]:
@@ -22,4 +23,4 @@ def _children() -> set[str]:
 def leftovers() -> Callable[[], set[str]]:
     """What exists now and did not before: children of this process."""
     before = _children()
-    return lambda: _children() - before
+    return lambda: _children() - before - {str(pid) for pid in zygote_template.RUNNING}

@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import killpoint
 from killpoint.runner.protocol import Order
 from killpoint.scenario import Fault
+from killpoint.targets.protocol import UnsupportedByTarget
+
+_HARNESS = Path(killpoint.__file__).parent
+_ADAPTERS = _HARNESS / "targets"
+_LIBRARY = (*map(Path, {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}),)
+_BUILT_ON = frozenset(("msgspec", "numpy", "torch", "zmq"))
+"""Packages that the harness calls itself: a target's own code stands between, if it calls them."""
 
 
-class AdapterFault(Exception):
-    """The adapter broke its own contract: nothing was learnt of the implementation."""
+class NoEvidence(Exception):
+    """Nothing was learnt of the implementation, through no fault of its own."""
+
+    outcome: ClassVar[str]
+    """How the role's log calls the end of the step."""
+
+
+class AdapterFault(NoEvidence):
+    """The adapter broke its own contract."""
+
+    outcome = "adapter-fault"
+
+
+class HarnessFault(NoEvidence):
+    """A step failed in the harness's own code, which had not called the implementation."""
+
+    outcome = "harness-fault"
+
+
+class NotConnected(LookupError):
+    """A step needs a link that the role does not have: an outcome like others."""
 
 
 class Driver:
@@ -43,6 +72,37 @@ class Driver:
 
     def interrupted(self) -> None:
         """Do what a program of this kind does about Ctrl-C."""
+
+
+def without_evidence(error: Exception) -> Exception | None:
+    """Return what another thread raises for an error that says nothing of the target; None: none.
+
+    The first thread reports it for the one that failed.
+    """
+    if isinstance(error, (UnsupportedByTarget, NoEvidence)):
+        return error
+    return HarnessFault(brief(error)) if of_harness_alone(error) else None
+
+
+def of_harness_alone(error: Exception) -> bool:
+    """Return whether neither the target nor its adapter had a part in an exception.
+
+    A refusal of the machine is an answer, whoever receives it, and so is what a step raises to be
+    told as an outcome.
+    """
+    if isinstance(error, (OSError, NotConnected)):
+        return False
+    files = {Path(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__)}
+    return bool(files) and all(map(_is_harness, files))
+
+
+def _is_harness(file: Path) -> bool:
+    if file.is_relative_to(_HARNESS):
+        return not file.is_relative_to(_ADAPTERS)
+    for folder in ("site-packages", "dist-packages"):
+        if folder in file.parts:
+            return file.parts[file.parts.index(folder) + 1].removesuffix(".py") in _BUILT_ON
+    return any(map(file.is_relative_to, _LIBRARY))
 
 
 def brief(error: BaseException) -> str:

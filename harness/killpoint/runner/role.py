@@ -18,7 +18,14 @@ import msgspec
 
 from killpoint import scenario as script
 from killpoint.history.log import Log
-from killpoint.runner.driver import AdapterFault, Driver, brief
+from killpoint.runner.driver import (
+    AdapterFault,
+    Driver,
+    HarnessFault,
+    NoEvidence,
+    brief,
+    of_harness_alone,
+)
 from killpoint.runner.environment import clock, resource_limits
 from killpoint.runner.environment.coverage_hooks import save_coverage
 from killpoint.runner.observe.shm_names import journal_names
@@ -141,15 +148,20 @@ class Role:
             self.log.write("end", order=order.id, op=verb, outcome="ok")
             self.channel.put(Done(order.id))
             raise
-        except AdapterFault as fault:
-            outcome, error = "adapter-fault", str(fault)
         except Exception as raised:
-            outcome, error = self.outcome_of(raised), brief(raised)
+            outcome, error = self._told(raised)
         seconds = round(time.monotonic() - began, 6)
         self.log.write("end", order=order.id, op=verb, outcome=outcome, error=error, s=seconds)
         done = Done(order.id, outcome, error, self.handle, self.addresses, self._driver.child)
         save_coverage()
         self.channel.put(done)
+
+    def _told(self, raised: Exception) -> tuple[str, str]:
+        """Return the outcome of a step that ended with an exception, and the error."""
+        try:
+            return self.outcome_of(raised), brief(raised)
+        except NoEvidence as fault:
+            return fault.outcome, str(fault)
 
     def give_up(self, verb: str, close: Callable[[Any], None]) -> None:
         """Close the end and drop the last reference to it, unless an exception struck before."""
@@ -226,11 +238,16 @@ class Role:
         """Return the target's own word for an exception.
 
         Raises:
-            AdapterFault: the target's ``classify`` failed, or gave no outcome.
+            NoEvidence: it came of the harness alone, or the target's ``classify`` failed, or gave
+                no outcome.
         """
         if comes_of_a_strike(raised):
             self._struck = True
             return "injected"
+        if isinstance(raised, NoEvidence):
+            raise raised
+        if of_harness_alone(raised):
+            raise HarnessFault(brief(raised))
         try:
             word = self.target.classify(raised)
         except Exception as error:

@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from killpoint.runner.driver import AdapterFault
-from killpoint.targets.protocol import UnsupportedByTarget
+from killpoint.runner.driver import without_evidence
 
 _LOOKS, _BETWEEN = 4, 0.01
 """Number of looks at which a thread must be seen asleep to count as waiting, and seconds between
@@ -25,7 +24,7 @@ class SecondThreads:
         """Begin with none."""
         self._begun: list[threading.Thread] = []
         self._count = 0
-        self._unable: list[UnsupportedByTarget | AdapterFault] = []
+        self._unable: list[Exception] = []
         self._here = threading.local()
 
     def begin(self, act: Callable[[], str]) -> str:
@@ -45,7 +44,7 @@ class SecondThreads:
 
         Raises:
             UnsupportedByTarget: one of them could not do what was asked.
-            AdapterFault: the adapter broke its contract in one of them.
+            NoEvidence: one of them failed through no fault of the target's.
         """
         for thread in self._begun:
             thread.join()
@@ -62,7 +61,10 @@ class SecondThreads:
         self._here.number = number
         try:
             act()
-        except (UnsupportedByTarget, AdapterFault) as unable:
+        except Exception as error:
+            unable = without_evidence(error)
+            if unable is None:
+                raise
             self._unable.append(unable)
 
 

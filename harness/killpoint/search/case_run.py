@@ -34,6 +34,7 @@ from killpoint.search.play_evidence import (
     UnableHere,
     Unsupported,
     faults_struck,
+    harness_fault,
     is_strike,
     last_words,
     leak_in,
@@ -371,6 +372,7 @@ class CaseRun:
         for event in play.history.of("exit"):
             if unexpected(play.scenario, event):
                 play.stalled = last_words(play, event)
+        play.stalled = play.stalled or harness_fault(play)
         struck = faults_struck(play)
         if struck is False:
             return Judged(play, struck=False)

@@ -66,6 +66,20 @@ def raise_if_refused(play: Play) -> None:
             raise BadUsage(f"the adapter: {event.text('error')}")
 
 
+def harness_fault(play: Play) -> str:
+    """Return which step failed in the harness's own code, and how; empty if none did.
+
+    What the others did after it is no evidence: they waited for a step that was never taken.
+    """
+    for event in play.history.of("end"):
+        if event.text("outcome") == "harness-fault":
+            return (
+                f"{event.text('op')} of {event.role} failed in the harness's own code:"
+                f" {event.text('error')}"
+            )
+    return ""
+
+
 def unexpected(scenario: Scenario, event: Event) -> bool:
     """Return whether a role exited with a status that neither it nor the scenario had meant.
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from killpoint.campaign import settings
+from killpoint.campaign import command, settings
 from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Closed, Ended, Journal, Session
 from killpoint.campaign.settings import Settings
+from killpoint.campaign.worker_pool import LocalPool
 from killpoint.cli import main
 from killpoint.errors import BadUsage
 
@@ -54,6 +56,13 @@ def test_a_whole_server_is_asked_what_a_check_asks_of_it() -> None:
     assert all("server" in case.needs for case in Settings("serve:refengine").cases())
     with pytest.raises(BadUsage, match="refengine is not asked H7"):
         Settings("refengine", only=["H7"]).cases()
+
+
+@pytest.mark.parametrize(("target", "lanes"), [("serve:refengine", 1), ("refengine", 3)])
+def test_of_whole_servers_one_is_played_at_a_time(target: str, lanes: int) -> None:
+    with closing(command._crew(Settings(target, jobs=3))) as crew:
+        assert isinstance(crew, LocalPool)
+        assert len(crew._lanes) == lanes
 
 
 def test_a_campaign_that_is_being_played_is_not_played_by_another(

@@ -163,16 +163,21 @@ def _pidfd(pid: int) -> int:
         return -1
 
 
-def _started(spec: str, root: Path, preloads: Sequence[str], fd: int) -> subprocess.Popen[bytes]:
-    environment = {
+def environment() -> dict[str, str]:
+    """Return the environment of a zygote: it imports what this process does, in one thread."""
+    kept = {
         key: value
         for key, value in os.environ.items()
         if key not in ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
     }
+    return kept | _SINGLE_THREADED | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def _started(spec: str, root: Path, preloads: Sequence[str], fd: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", _ZYGOTE, str(fd), spec, str(root), *preloads],
         pass_fds=[fd],
-        env=environment | _SINGLE_THREADED | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=2,
         start_new_session=True,  # a Ctrl-C is for the runner, not for roles under test

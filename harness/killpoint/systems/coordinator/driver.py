@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from killpoint import scenario as script
-from killpoint.runner.driver import Driver
+from killpoint.runner.driver import Driver, NotConnected
 from killpoint.runner.environment import remote_clock
 from killpoint.runner.observe import scheduling_jitter
 from killpoint.runner.points import traceback_line
@@ -293,7 +293,7 @@ class CoordinatorDriver(Driver):
 
     def _kept(self) -> LinkKeeper:
         if self._keeper is None:
-            raise LookupError(f"{self._role.name} is not connected")
+            raise NotConnected(f"{self._role.name} is not connected")
         return self._keeper
 
     def _stepping(self) -> Stepping:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from killpoint import scenario as script
 from killpoint.runner import payload
-from killpoint.runner.driver import AdapterFault, Driver, brief
+from killpoint.runner.driver import AdapterFault, Driver, brief, without_evidence
 from killpoint.runner.observe import secret_scan
 from killpoint.runner.protocol import Order
 from killpoint.runner.stream import Stream
@@ -172,17 +172,17 @@ class QueueDriver(Driver):
     def _in_threads(self, count: int, todo: list[Any], act: Callable[[Any], bool]) -> str:
         if count == 1:
             return "ok" if all(act(item) for item in todo) else "stopped"
-        lacking: list[UnsupportedByTarget] = []
+        unable: list[Exception] = []
         threads = [
-            threading.Thread(target=_each, args=(act, todo[lane::count], lacking), daemon=True)
+            threading.Thread(target=_each, args=(act, todo[lane::count], unable), daemon=True)
             for lane in range(count)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        if lacking:
-            raise lacking[0]
+        if unable:
+            raise unable[0]
         return "ok"
 
     def _recheck(self, _order: Order, _step: script.VerifyHeld) -> str:
@@ -261,13 +261,16 @@ class QueueDriver(Driver):
         return "ok"
 
 
-def _each(act: Callable[[Any], bool], items: list[Any], lacking: list[UnsupportedByTarget]) -> None:
+def _each(act: Callable[[Any], bool], items: list[Any], unable: list[Exception]) -> None:
     try:
         for item in items:
             if not act(item):
                 return
-    except UnsupportedByTarget as error:
-        lacking.append(error)
+    except Exception as error:
+        told = without_evidence(error)
+        if told is None:
+            raise
+        unable.append(told)
 
 
 make = QueueDriver
