@@ -90,7 +90,7 @@ def of_harness_alone(error: Exception) -> bool:
     A refusal of the machine is an answer, whoever receives it, and so is what a step raises to be
     told as an outcome.
     """
-    if isinstance(error, (OSError, NotConnected)):
+    if isinstance(error, (OSError, NotConnected, UnsupportedByTarget)):
         return False
     files = {Path(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__)}
     return bool(files) and all(map(_is_harness, files))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def judged(target: str, threads: int) -> CaseOutcome:
-    steps = [Send([small(9)]), Receive(9, threads=threads), Wait(within=20.0)]
+    steps = [Send([small(9)]), Receive(9, threads=threads), Wait(within=5.0)]
     with Stage(target) as stage:
         case_run = CaseRun("Q1/x", stage, seed=0, full=False, folder=None)
         return case_run.judge(lambda it: it.play(queue_scenario("Q1/x", *OPEN_QUEUE, *steps)))
@@ -37,7 +38,7 @@ def test_a_play_in_which_the_harness_failed_convicts_nobody(
     outcome = judged("faulty_harness:Queue", threads)
     assert outcome.outcome == "inconclusive"
     assert outcome.by_harness
-    assert "receive of reader-0 failed in the harness's own code: TypeError" in outcome.cause
+    assert re.match("receive of reader-. failed in the harness's own code: Type", outcome.cause)
     assert judged("pipe_queue:PipeTarget", threads).outcome == "held"
 
 
