@@ -16,7 +16,7 @@ from rich.console import Console
 
 from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.case import Case
-from killpoint.durations import expected, store
+from killpoint.durations import Expected, expected, store
 from killpoint.findings.attribution import Attribution, without
 from killpoint.findings.rows import unattributed
 from killpoint.judgement.judge import Judgement, judge, plan
@@ -31,7 +31,7 @@ from killpoint.review.command import add_option as add_base_option
 from killpoint.review.command import perform, refuse
 from killpoint.scenario import Depth
 from killpoint.sigterm import ending_on_sigterm
-from killpoint.systems.server.plays.plan import told as told_plan
+from killpoint.systems.server.plays import plan as server_plan
 from killpoint.targets.registry import FORMS, is_server, resolve
 from killpoint.targets.shapes import Device
 from killpoint.verdict import counted
@@ -110,7 +110,7 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="note there how long each case took (durations.json of this package is such a file)",
     )
-    check.add_argument("--jobs", type=jobs, help="plays at a time (default: three for each core)")
+    check.add_argument("--jobs", type=jobs, help="plays at a time (default: four for each core)")
     check.add_argument(
         "--out",
         type=Path,
@@ -145,9 +145,8 @@ def _check(options: argparse.Namespace) -> int:
     if options.resume is not None:
         ended = Kept(options.resume).ended
         planned = [case for case in planned if case.id not in ended]
-    if is_server(options.target):
-        _tell_plan(options.target, planned, full=options.full)
-    watched = watching(Console(stderr=True), Score(expected(planned)))
+    durations = _tell_plan(options.target, planned, full=options.full)
+    watched = watching(Console(stderr=True), Score(durations))
     target, began = without(options.target, options.without or ()), time.monotonic()
     with (
         ending_on_sigterm(),
@@ -198,11 +197,15 @@ def _shrinking(asked: float | None, target: str) -> float:
     return 0.0 if is_server(target) else _SHRINK
 
 
-def _tell_plan(target: str, planned: Sequence[Case], *, full: bool) -> None:
-    """Tell the user what a whole server is about to be asked, and for how long."""
-    sentence = told_plan(resolve(target), planned, full=full)
+def _tell_plan(target: str, planned: Sequence[Case], *, full: bool) -> dict[str, Expected]:
+    """Return how long each case is expected to take; tell the user what a whole server is asked."""
+    if not is_server(target):
+        return expected(planned)
+    resolved = resolve(target)
+    sentence = server_plan.told(resolved, planned, full=full)
     if sentence:
         print(sentence, file=sys.stderr, flush=True)
+    return server_plan.expected(resolved, planned, full=full)
 
 
 def _review(options: argparse.Namespace) -> int:

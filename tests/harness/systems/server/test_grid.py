@@ -13,6 +13,8 @@ from killpoint.case import Case
 from killpoint.cases import EVERY_CASE, SERVER_CASES, asked_of
 from killpoint.invariants import BY_ID
 from killpoint.judgement.judge import plan
+from killpoint.progress.progress_state import Score
+from killpoint.progress.text import span
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, dump, parse
 from killpoint.search.case_run import CaseRun
@@ -21,7 +23,7 @@ from killpoint.systems.server.generated import programs
 from killpoint.systems.server.player import ServerPlayer
 from killpoint.systems.server.plays.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
 from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
-from killpoint.systems.server.plays.plan import told
+from killpoint.systems.server.plays.plan import expected, told
 from killpoint.systems.server.steps import ServerLine, ServerStart, ServerWaitRestarted
 from killpoint.targets.registry import resolve
 
@@ -177,6 +179,19 @@ def test_what_is_asked_and_how_long_it_takes_is_told_before() -> None:
     drawn = programs(full=True)
     assert full.startswith(f"plain_server: {often + len(once) + drawn} plays, ")
     assert told(spec, plan(["Q6"]), full=False) == ""
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_time_left_is_that_of_the_plays_and_not_of_each_case(full: bool) -> None:
+    spec = resolve(f"serve:{EXAMPLE}")
+    cases = plan(server=True, full=full)
+    score = Score(expected(spec, cases, full=full))
+    assert f"about {span(score.left())} on" in told(spec, cases, full=full)
+    sharing = [case for case in cases if case.play == "sigterm-in-decode"]
+    of_one = expected(spec, sharing[:1], full=full)[sharing[0].id].seconds
+    assert expected(spec, cases, full=full)[sharing[0].id].seconds == of_one / len(sharing)
+    refused = next(case for case in cases if case.play == "replica-killed")
+    assert expected(spec, [refused], full=full)[refused.id].seconds == 0
 
 
 def test_a_start_that_is_struck_late_names_its_part() -> None:

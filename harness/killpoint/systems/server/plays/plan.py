@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from killpoint.case import Case
+from killpoint.durations import Expected
 from killpoint.progress.text import span
 from killpoint.scenario import AnyStep
 from killpoint.systems.server import generated
@@ -48,24 +50,54 @@ _USUALLY: tuple[tuple[type[AnyStep], float], ...] = (
 
 def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
     """Return a sentence on the plays of these cases; empty if none of them plays a server."""
-    program = build(resolved).server_program()
-    cases = [case for case in cases if case.invariant not in program.unjudged]
-    asked = {case.play for case in cases}
-    plays = [each for each in (*PLAYS, *FULL_PLAYS) if each.name in asked and _can(program, each)]
-    often = {each.name: IN_FULL if full and each.races else each.often for each in plays}
-    drawn = [case for case in cases if _can_draw(program, case)]
-    if not (plays or drawn):
+    asked = _Asked(resolved, cases, full=full)
+    if not asked.cases:
         return ""
-    dialogues = len(drawn) * generated.programs(full=full)
-    seconds = sum(often[each.name] * _seconds(program, each) for each in plays)
-    seconds += dialogues * (_AROUND + _step_seconds(program, ServerStart()) + _DIALOGUE)
-    mine = [*drawn, *(case for case in cases if case.play in often)]
-    count = _counted(sum(often.values()) + dialogues, "play")
     return (
-        f"{program.name}: {count}, one after another, for"
-        f" {_counted(len(mine), 'case')}: about {span(seconds)} on a quiet machine of two cores;"
-        " what is violated is played again before it is told"
+        f"{asked.program.name}: {_counted(asked.plays, 'play')}, one after another, for"
+        f" {_counted(len(asked.cases), 'case')}: about {span(asked.seconds)} on a quiet machine of"
+        " two cores; what is violated is played again before it is told"
     )
+
+
+def expected(resolved: str, cases: Sequence[Case], *, full: bool) -> dict[str, Expected]:
+    """Return the expected duration of each case, by id: its share of the play that it judges.
+
+    A case that cannot be asked of this server takes no time.
+    """
+    return _Asked(resolved, cases, full=full).expected(cases)
+
+
+class _Asked:
+    """The plays that cases ask of a server, and what they take."""
+
+    def __init__(self, resolved: str, cases: Sequence[Case], *, full: bool) -> None:
+        self.program = build(resolved).server_program()
+        judged = [case for case in cases if case.invariant not in self.program.unjudged]
+        named = {each.name: each for each in (*PLAYS, *FULL_PLAYS) if _can(self.program, each)}
+        sharing = Counter(case.play for case in judged if case.play in named)
+        often = {
+            name: IN_FULL if full and named[name].races else named[name].often for name in sharing
+        }
+        self._shares = {
+            name: often[name] * _seconds(self.program, named[name]) / count
+            for name, count in sharing.items()
+        }
+        drawn = {case.id for case in judged if _can_draw(self.program, case)}
+        dialogues = generated.programs(full=full)
+        a_start = _step_seconds(self.program, ServerStart())
+        self._generated = dict.fromkeys(drawn, dialogues * (_AROUND + a_start + _DIALOGUE))
+        self.cases = [case for case in judged if case.play in sharing or case.id in drawn]
+        self.plays = sum(often.values()) + len(drawn) * dialogues
+        self.seconds = sum(map(self._of, self.cases))
+
+    def expected(self, cases: Sequence[Case]) -> dict[str, Expected]:
+        found = dict.fromkeys((case.id for case in cases), 0.0)
+        found |= {case.id: self._of(case) for case in self.cases}
+        return {id: Expected(seconds, seconds) for id, seconds in found.items()}
+
+    def _of(self, case: Case) -> float:
+        return self._generated[case.id] if case.id in self._generated else self._shares[case.play]
 
 
 def _can_draw(program: ServerProgram, case: Case) -> bool:
