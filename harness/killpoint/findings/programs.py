@@ -1,8 +1,8 @@
 """Programs that show a finding without killpoint: a script, or a test, put together from parts.
 
-``scripts/`` has a file for each finding that has one, named as its id, and the parts that several
-share (``_loader``, ``_bounded``, ``_pool``). A file there runs where it lies. A program is exported
-as one file: the parts that it imports are put into it, without what it does not use.
+``scripts/`` has the parts that several share (``_loader``, ``_bounded``, ``_pool``), and a folder
+for each system with a file for each finding that has one, named as its id. A program is exported as
+one file: the parts that it imports are put into it, without what it does not use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 import textwrap
 from functools import cache
 from importlib import resources
-from importlib.resources.abc import Traversable
 
 from killpoint.errors import BadUsage
 from killpoint.findings.registry import SERVER, Finding, findings
@@ -24,7 +23,7 @@ _WIDTH = 92
 @cache
 def with_script() -> tuple[str, ...]:
     """The findings that have a script, in the order of the registry."""
-    return tuple(id for id in findings() if (_folder() / f"{_stem(id)}.py").is_file())
+    return tuple(id for id in findings() if _stem(id) in _texts())
 
 
 def script(entry: Finding, release: str, *, trees: bool = True) -> str:
@@ -69,8 +68,18 @@ def test(entry: Finding, release: str) -> str:
     )
 
 
-def _folder() -> Traversable:
-    return resources.files("killpoint.findings") / "scripts"
+def own_text(id: str) -> str:
+    """Return what is a finding's own in its script: it imports the parts that others share."""
+    return _texts()[_stem(id)]
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """Return every file of the scripts, by the name that others import it by."""
+    top = resources.files("killpoint.findings") / "scripts"
+    folders = [top, *(each for each in top.iterdir() if each.is_dir())]
+    files = [file for folder in folders for file in folder.iterdir() if file.name.endswith(".py")]
+    return {file.name.removesuffix(".py"): file.read_text("utf-8") for file in files}
 
 
 def _stem(id: str) -> str:
@@ -136,7 +145,7 @@ def _parts(entry: Finding) -> list[_Part]:
     def add(name: str) -> None:
         if name in found:
             return
-        part = _Part(name, (_folder() / f"{name}.py").read_text("utf-8"))
+        part = _Part(name, _texts()[name])
         for each in part.imports:
             for inner in _modules(each):
                 if inner.startswith("_"):

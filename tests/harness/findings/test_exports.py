@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from killpoint.cli import main
 from killpoint.errors import BadUsage
 from killpoint.findings.export_command import exported
 from killpoint.findings.issue import of_range, seen
-from killpoint.findings.programs import with_script
+from killpoint.findings.programs import own_text, with_script
 from killpoint.findings.registry import SERVER, finding, findings
 from killpoint.judgement.replay import Replayed
 from killpoint.scenario import Scenario, load, parse
@@ -85,9 +84,7 @@ class TestAScript:
     @every_script
     def test_is_short(self, id: str) -> None:
         """What is its own; without the loader, with the deadline, and for some with a pool."""
-        folder = resources.files("killpoint.findings") / "scripts"
-        own = (folder / f"{id.replace('-', '_')}.py").read_text("utf-8")
-        assert len(own.splitlines()) <= 65
+        assert len(own_text(id).splitlines()) <= 65
         assert len(exported(id, "pytest").splitlines()) <= 180
 
     def test_as_a_test_is_one_function(self) -> None:
