@@ -12,7 +12,7 @@ from killpoint.targets.waves import CoordinatorParty, EngineParty, HasWaves, Sen
 from killpoint.verdict import Violation
 
 State = tuple[int, ...]
-"""Small numbers only: see ``World._parts``."""
+"""Small numbers only: see :class:`ProtocolState`."""
 Move = tuple[str, int]
 Found = tuple[str, Violation]
 """An invariant, and how it is broken."""
