@@ -82,8 +82,8 @@ def test_a_search_has_the_machine_to_itself_and_plays_of_processes_share_it(
     assert set(outcomes) == _SEARCHES | _PLAYS
 
 
-@pytest.mark.parametrize(("asked", "plays"), [(None, 12), (5, 5)])
-def test_three_plays_go_on_at_a_time_for_each_core(
+@pytest.mark.parametrize(("asked", "plays"), [(None, 16), (5, 5)])
+def test_four_plays_go_on_at_a_time_for_each_core(
     monkeypatch: pytest.MonkeyPatch, asked: int | None, plays: int
 ) -> None:
     class Counted(Exception):

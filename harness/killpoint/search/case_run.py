@@ -9,8 +9,6 @@ of a play whose roles recorded lines without the recorder.
 from __future__ import annotations
 
 import random
-import re
-import shutil
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -23,13 +21,8 @@ from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding, Inconclusive, Lacking
 from killpoint.checkers.place import OwnFiles, place_of
 from killpoint.runner.stage import Play
-from killpoint.scenario import (
-    Depth,
-    Fault,
-    Scenario,
-    dump,
-    replay_text,
-)
+from killpoint.scenario import Depth, Fault, Scenario
+from killpoint.search.kept_plays import KeptPlays
 from killpoint.search.play_evidence import (
     UnableHere,
     Unsupported,
@@ -133,7 +126,6 @@ class CaseRun:
         Hypothesis examples, tried first and added to.
         """
         self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
-        self._summary = summary
         self.seed = seed
         self.full = full
         self.swept = False
@@ -159,8 +151,7 @@ class CaseRun:
         """True while a play adds to the reach, and none has violated anything yet."""
         self._player = player
         self._own = OwnFiles(player.files if isinstance(player, KnowsFiles) else {})
-        self._folder = folder
-        self.target = target
+        self.kept = KeptPlays(folder, target, summary)
         self._doubts: list[tuple[str, bool]] = []
         """Reasons for doubt, each with True if the harness is at fault."""
         self._misses: list[str] = []
@@ -215,7 +206,7 @@ class CaseRun:
                 self.reach.take(play.lines, counts.get("states", 0))
             if not self._recorded:
                 self._recorded = True
-                self._record(judged.play, self.outcome.id)
+                self.kept.record(judged.play, self.outcome.id)
         finally:
             for each in held:
                 self._player.forget(each)
@@ -248,7 +239,7 @@ class CaseRun:
                 return play, []
             self.count(judged.finding)
             if judged.violation is not None:
-                self._record(play, self.outcome.id)
+                self.kept.record(play, self.outcome.id)
             return play, judged.finding.violations
         finally:
             for each in held:
@@ -270,7 +261,7 @@ class CaseRun:
             return
         self.convicted = msgspec.structs.replace(self.convicted, plays=plays)
         if self.outcome.replay is not None:
-            text = self.replay_of(self.convicted, self.outcome.cause)
+            text = self.kept.replay_of(self.convicted, self.outcome.cause)
             Path(self.outcome.replay).write_text(text, "utf-8")
 
     def rate(self, rate: Rate) -> None:
@@ -418,7 +409,7 @@ class CaseRun:
         self._said_nothing += 1
         again = self._examine(self._hold(held, self._player.play_alone(judged.play.scenario)))
         if again.finding is None:
-            self._record(again.play, f"{self.outcome.id}-doubt")
+            self.kept.record(again.play, f"{self.outcome.id}-doubt")
         return again
 
     def _is_to_confirm(self, play: Play, violation: Violation) -> bool:
@@ -527,7 +518,8 @@ class CaseRun:
         nth = len(self.outcome.violations)
         name = self.outcome.id if nth == 0 else f"{self.outcome.id}-{nth + 1}"
         place = place_of(violation, self._own, judged.play.history)
-        noted = self.outcome.add(violation, self.keep(judged.play, name, violation.cause), place)
+        replay = self.kept.replay(judged.play, name, violation.cause)
+        noted = self.outcome.add(violation, replay, place)
         noted.alone = again
         self._first_violation = self._first_violation or time.monotonic()
         if self.outcome.violations[0] is noted:
@@ -540,42 +532,6 @@ class CaseRun:
 
     def _signature(self, violation: Violation | CaseViolation) -> str:
         return signature(self.outcome.id, violation.kind, violation.cause)
-
-    def keep(self, play: Play, name: str, cause: str = "") -> str | None:
-        """Keep a play's scenario and record in the run's folder; the scenario's path.
-
-        ``cause``: why it is kept.
-        """
-        if self._folder is None:
-            return None
-        self._record(play, name)
-        return self.keep_text(self.replay_of(play.scenario, cause), name)
-
-    def keep_text(self, text: str, name: str) -> str | None:
-        """Keep the text of a replay file in the run's folder; its path."""
-        if self._folder is None:
-            return None
-        replay = self._folder / "replays" / f"{stem(name)}.toml"
-        replay.parent.mkdir(parents=True, exist_ok=True)
-        replay.write_text(text, "utf-8")
-        return str(replay)
-
-    def _record(self, play: Play, name: str) -> None:
-        if self._folder is None:
-            return
-        record = self._folder / "plays" / stem(name)
-        shutil.rmtree(record, ignore_errors=True)
-        shutil.copytree(play.folder, record, ignore=_only_logs)
-        (record / "scenario.toml").write_text(self._text(play), "utf-8")
-        (record / "ledger.json").write_bytes(msgspec.json.encode(play.ledger))
-
-    def replay_of(self, scenario: Scenario, cause: str) -> str:
-        """The text of a replay file, with comments that say what it is."""
-        kept = msgspec.structs.replace(scenario, target=self.target)
-        return replay_text(kept, self._summary, cause)
-
-    def _text(self, play: Play) -> str:
-        return dump(msgspec.structs.replace(play.scenario, target=self.target))
 
     def _note_leaks(self, play: Play, held: list[Play]) -> None:
         """Keep a play that left something behind, whichever invariant is judged.
@@ -599,7 +555,7 @@ class CaseRun:
             return
         judged = msgspec.structs.replace(play.scenario, judges=["L1"])
         leaky = msgspec.structs.replace(play, scenario=judged)
-        replay = self.keep(leaky, f"L1/in/{self.outcome.id}", found.cause)
+        replay = self.kept.replay(leaky, f"L1/in/{self.outcome.id}", found.cause)
         faults = sum(1 for _ in play.history.of("fault"))
         self.leaks.append(Leak(found, replay, place_of(found, self._own, play.history), faults))
 
@@ -619,12 +575,3 @@ class CaseRun:
                 misses = [(miss, False) for miss in (*self._misses, "nothing was played")]
                 outcome.cause, outcome.by_harness = [*self._doubts, *misses][0]
         return outcome
-
-
-def stem(name: str) -> str:
-    """Return the stem of the files of a case, or of another kept object, in a run's folder."""
-    return re.sub(r"[^\w.-]+", "-", name)
-
-
-def _only_logs(_folder: str, names: list[str]) -> set[str]:
-    return {name for name in names if not name.endswith((".jsonl", ".err"))}

@@ -119,8 +119,8 @@ def _conclude(
         case_run.rate(rate)
     first = found[ranked[0]][0]
     cause = f"{rates[0].words()}: {first.cause}"
-    again = case_run.replay_of(scenario, cause)
-    replay = case_run.keep_text(again, case_run.outcome.id)
+    again = case_run.kept.replay_of(scenario, cause)
+    replay = case_run.kept.text(again, case_run.outcome.id)
     case_run.fail(Violation(first.kind, cause, first.evidence), replay)
 
 

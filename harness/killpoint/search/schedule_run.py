@@ -125,7 +125,7 @@ def _convict(
         explored.violation, cause=cause, evidence=_up_to_the_wrong(explored.lines)[-_SHOWN:]
     )
     kept = msgspec.structs.replace(simulated, schedule=explored.schedule)
-    text = case_run.replay_of(msgspec.structs.replace(scenario, simulated=kept), cause)
+    text = case_run.kept.replay_of(msgspec.structs.replace(scenario, simulated=kept), cause)
     told = ["what happened:", *explored.lines]
     comments = "".join(f"# {line}".rstrip() + "\n" for line in told)
-    case_run.fail(found, case_run.keep_text(f"{text}\n{comments}", case_run.outcome.id))
+    case_run.fail(found, case_run.kept.text(f"{text}\n{comments}", case_run.outcome.id))

@@ -78,7 +78,7 @@ def test_a_queue_that_keeps_its_promise_is_held() -> None:
 def test_a_violation_is_shrunk_to_one_message_at_the_size_that_breaks() -> None:
     case_run = _trial(Playing(100))
     told: list[Scenario] = []
-    case_run.keep = lambda play, _name, _cause: told.append(play.scenario)
+    case_run.kept.replay = lambda play, _name, _cause: told.append(play.scenario)
     with pytest.raises(Violated):
         generated(case_run, workloads("Q1/fuzz", 2), 60)
     assert case_run.conclude().outcome == "violated"
@@ -92,7 +92,7 @@ def test_what_violated_once_is_the_first_thing_that_the_next_trial_plays(tmp_pat
     for seed in (2, 3):
         player = Playing(100)
         case_run = CaseRun("Q1/fuzz", player, seed=seed, full=False, folder=None, examples=tmp_path)
-        case_run.keep = lambda play, _name, _cause: told.append(play.scenario)
+        case_run.kept.replay = lambda play, _name, _cause: told.append(play.scenario)
         before = len(told)
         with pytest.raises(Violated):
             generated(case_run, workloads("Q1/fuzz", 2), 60)

@@ -45,7 +45,7 @@ class _Racy:
 
 def _trial(player: _Racy) -> CaseRun:
     case_run = CaseRun("Q7/x", player, seed=0, full=False, folder=None)
-    case_run._record = lambda play, name: None  # type: ignore[method-assign] # there is no folder
+    case_run.kept.record = lambda play, name: None  # type: ignore[method-assign] # there is no folder
     return case_run
 
 
@@ -74,7 +74,7 @@ def _drawn(tmp_path: Path, shown: Callable[[int], bool]) -> CaseOutcome:
     player = _Racy(1)
     player.hangs = shown
     case_run = CaseRun("Q7/x", player, seed=0, full=False, folder=tmp_path)
-    case_run._record = lambda play, name: None  # type: ignore[method-assign] # no play has a folder
+    case_run.kept.record = lambda play, name: None  # type: ignore[method-assign] # no play has a folder
     return case_run.judge(lambda case_run: generated(case_run, st.just(_STORY), 5))
 
 

@@ -76,7 +76,7 @@ class Timed:
 
 def _judged(player: Timed, *, seed: int = 3, full: bool = False, folder: Path | None = None):
     case_run = CaseRun("Q7/x", player, seed=seed, full=full, folder=folder, target="a:B")
-    case_run._record = lambda play, name: None  # type: ignore[method-assign] # there is no folder
+    case_run.kept.record = lambda play, name: None  # type: ignore[method-assign] # there is no folder
     return case_run.judge(lambda case_run: strike_at_random_times(case_run, _story()))
 
 

@@ -17,7 +17,7 @@ from killpoint.invariants import CATALOGUE
 from killpoint.report.run_folder import StoredCase, StoredRun
 from killpoint.report.table import Column, date
 from killpoint.scenario import load
-from killpoint.search.case_run import stem
+from killpoint.search.kept_plays import stem
 from killpoint.verdict import CaseWord, Kind, VerdictWord, least
 
 _SUMMARIES = {case.id: case.summary for case in EVERY_CASE}

@@ -47,5 +47,5 @@ def _convict(case_run: CaseRun, scenario: Scenario, orders: Orders, explored: Ex
     assert explored.violation is not None
     found = msgspec.structs.replace(explored.violation, evidence=explored.lines[-_SHOWN:])
     kept = msgspec.structs.replace(orders, moves=explored.lines)
-    text = case_run.replay_of(msgspec.structs.replace(scenario, orders=kept), found.cause)
-    case_run.fail(found, case_run.keep_text(text, case_run.outcome.id))
+    text = case_run.kept.replay_of(msgspec.structs.replace(scenario, orders=kept), found.cause)
+    case_run.fail(found, case_run.kept.text(text, case_run.outcome.id))

@@ -28,6 +28,6 @@ def wake_twice(case_run: CaseRun, scenario: Scenario) -> None:
     violation = woken(heard)
     if violation is not None:
         found = msgspec.structs.replace(violation, evidence=heard.lines)
-        text = case_run.replay_of(scenario, found.cause)
+        text = case_run.kept.replay_of(scenario, found.cause)
         told = "".join(f"# {line}\n" for line in ["what happened:", *heard.lines])
-        case_run.fail(found, case_run.keep_text(f"{text}\n{told}", case_run.outcome.id))
+        case_run.fail(found, case_run.kept.text(f"{text}\n{told}", case_run.outcome.id))
