@@ -67,12 +67,6 @@ class TestExecutor:
         assert (made.state, made.pids, made.max_concurrent_batches) == ("READY", [7, 8], 1)
         assert made.did == ["start"]
 
-    def test_all_workers_are_one_stage_unless_it_is_said(self, face):
-        assert face(4).pool.shape == PoolShape(4, 4, "cpu")
-        assert face(4, 2, device="cuda").pool.shape == PoolShape(4, 2, "cuda")
-        assert face(1, 1).pool.shape == PoolShape(1, 1, "cpu")
-        assert face(2, options={"a": 1}).pool.spec.options == {"a": 1}
-
     def test_no_workers_are_no_pool(self, face):
         with pytest.raises(ValueError, match="0 workers cannot be stages of 1"):
             face(0, 1)
@@ -85,18 +79,6 @@ class TestExecutor:
         assert face(settings=settings).settings is settings
         made.on_failure(str)
         assert made.did[-1] is str
-
-    def test_a_start_that_fails_is_stopped(self, face, monkeypatch):
-        did: list[str] = []
-
-        def fail(self: Any) -> None:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(executor.Pool, "start", fail)
-        monkeypatch.setattr(executor.Pool, "stop", lambda self: did.append("stop"))
-        with pytest.raises(KeyboardInterrupt):
-            face()
-        assert did[:1] == ["stop"]
 
     def test_calls_as_they_go_to_the_pool(self, face):
         made = face(2, 1, settings=PoolSettings(execute_timeout=3.0, health_timeout=5.0))
@@ -125,18 +107,6 @@ class TestExecutor:
             ("take_draft_token_ids", 3.0, (), {}, 1), ("execute_dummy_batch", 3.0, (), {}, None),
             5.0, 0.0,
         ]  # fmt: skip
-
-    def test_with_transfers_every_rank_answers(self, face):
-        made = face(2, 2, settings=PoolSettings(transfers=True, execute_timeout=3.0))
-        made.did.clear()
-        found = made.execute_model("s")
-        assert (found.finished_sending, found.finished_receiving) == (set(), set())
-        combine = made.execute_model("s", non_block=True)
-        assert combine == made._aggregator.combine
-        assert made.did == [
-            ("execute_model", 3.0, ("s",), {}, None),
-            ("execute_model", 3.0, ("s",), {}, None, combine),
-        ]
 
     def test_it_stops_its_pool_once_however_it_ends(self, face):
         made = face()

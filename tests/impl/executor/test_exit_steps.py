@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from refengine.executor import process
-from refengine.executor.monitor import Escalation, EscalationStep
 from refengine.executor.parent_monitor import ShutdownRequest, ShutdownRequested
-from refengine.executor.process import ChildProcess, Outcome, has_ended, kill_group, send_signal
+from refengine.executor.process import ChildProcess, has_ended, kill_group, send_signal
 
-from ..roles import Role, until
+from ..roles import Role
 
 
 class TestChildProcess:
@@ -30,29 +29,6 @@ class TestChildProcess:
             has_ended(made, 5.0)
             made.outcome(0.0)
             made.close()
-
-    def test_its_end_is_told_once_it_has_ended(self, child):
-        assert not has_ended(child)
-        assert not has_ended(child, 0.01)
-        assert child.outcome(0.01) is None
-        until(lambda: os.getpgid(child.pid) == child.pid)
-        kill_group(child)
-        assert has_ended(child, 5.0)
-        assert child.outcome(0.0) == Outcome(signal=9)
-        assert child.outcome(0.0) == Outcome(signal=9)
-        with pytest.raises(ChildProcessError):
-            os.waitpid(child.pid, os.WNOHANG)
-        kill_group(child)
-        child.close()
-        assert child.pidfd.fileno() == -1
-        assert has_ended(child)
-        kill_group(child)
-        send_signal(child, 9)
-
-    def test_one_that_somebody_else_reaped_has_an_unknown_end(self, child):
-        send_signal(child, 15)
-        os.waitpid(child.pid, 0)
-        assert child.outcome(1.0) is None
 
     def test_its_time_is_in_milliseconds(self, child, monkeypatch):
         asked: list[float] = []
@@ -79,20 +55,6 @@ class TestChildProcess:
             patch.setattr(process.os, "killpg", lambda pid, number: did.append(pid))
             kill_group(child)
         assert did == [(9, 4), *[child.pid] * (code == 22), (9, 0)]
-
-    def test_one_whose_group_is_not_there_yet_is_killed_itself(self, child, monkeypatch):
-        real, did = signal.pidfd_send_signal, list[int]()
-
-        def by_descriptor(fd: int, number: int, info: Any = None, flags: int = 0) -> None:
-            if flags:
-                raise ProcessLookupError
-            did.append(number)
-            real(fd, number)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(process.signal, "pidfd_send_signal", by_descriptor)
-            kill_group(child)
-        assert did == [9]
 
 
 class TestShutdownRequest:
@@ -136,11 +98,3 @@ class TestShutdownRequest:
             assert role.finish() == [
                 [128 + number, signal.Signals(number).name, 128 + number], "still here",
             ]  # fmt: skip
-
-
-def test_after_the_last_step_nothing_is_due():
-    plan = Escalation(1.0, 1.0, 1.0, 0.0)
-    while plan.next_at is not None:
-        plan.step(plan.next_at)
-    assert plan.step(1e9) is None
-    assert [step.value for step in EscalationStep] == ["ask", "terminate", "kill", "give up"]

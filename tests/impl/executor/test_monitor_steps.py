@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from refengine.base.fds import Fd
-from refengine.executor import PoolClosed, PoolSettings, StartFailed, WorkerDied, monitor
+from refengine.executor import PoolSettings, StartFailed, WorkerDied, monitor
 from refengine.executor.monitor import Lifecycle, PoolMonitor, PoolState
 from refengine.executor.parent_monitor import LEAVE
 from refengine.executor.process import Outcome
@@ -168,34 +168,12 @@ def test_a_complaint_that_comes_after_the_start_is_no_failure_of_it(bench):
     )  # fmt: skip
 
 
-def test_a_farewell_ends_the_pool_with_its_reason(bench):
-    b = bench()
-    b.all_ready()
-    assert b.says(1, LEAVING, "SIGTERM")
-    error = b.monitor.error_for("a call")
-    assert isinstance(error, WorkerDied)
-    assert (error.rank, error.pid, error.exit_reason, error.waiting_for) == (
-        1, 1001, "SIGTERM", "a call",
-    )  # fmt: skip
-    assert b.bodies[1].asked == []
-
-
-def test_a_word_that_is_none_changes_nothing(bench):
-    b = bench()
-    assert b.says(0, "?", "anything")
-    assert b.life.state is PoolState.STARTING
-    assert b.did == []
-
-
 @pytest.mark.parametrize("by", ["pidfd", "link"])
 @pytest.mark.parametrize(
     ("ready", "end", "words"),
     [
-        (False, Outcome(signal=9), "it was killed by SIGKILL before it was READY"),
-        (False, Outcome(status=3), "it exited with status 3 before it was READY"),
         (False, None, "it ended before it was READY"),
         (True, Outcome(signal=9), "was killed by SIGKILL"),
-        (True, None, "worker 0 (pid 1000) ended"),
     ],
 )
 def test_an_end_is_told_in_words(bench, by, ready, end, words):
@@ -221,69 +199,6 @@ def test_one_that_was_ready_and_died_before_the_others_were_is_a_death(bench):
     b.bodies[0].die(Outcome(status=0))
     b.monitor._handle_event(b.bodies[0].pidfd.fileno())
     assert isinstance(b.monitor.error_for("the start"), WorkerDied)
-
-
-def test_a_silent_link_of_one_that_lives_is_left_alone(bench):
-    b = bench()
-    b.all_ready()
-    b.workers.handles[0].child_link.close()
-    assert not b.monitor._handle_event(b.workers.handles[0].link.fileno())
-    assert b.life.state is PoolState.READY
-    b.workers.handles[1].started.clear()
-    b.workers.handles[1].child_link.close()
-    assert not b.monitor._handle_event(b.workers.handles[1].link.fileno())
-    assert b.life.state is PoolState.READY
-
-
-def test_last_words_are_heard_before_the_end_is_looked_at(bench):
-    b = bench()
-    for word, text in ((READY, "handle"), (FAILED, "its own traceback")):
-        b.workers.handles[0].child_link.send((word, text))
-    b.bodies[0].die(Outcome(status=1))
-    assert not b.monitor._handle_event(b.bodies[0].pidfd.fileno())
-    assert b.workers.handles[0].replies_handle == "handle"
-    assert "its own traceback" in str(b.monitor.error_for("the start"))
-    assert b.bodies[0].asked == []  # that was decided already
-
-
-def test_of_two_ends_the_first_is_the_cause(bench):
-    b = bench(failure_callbacks=[lambda: b.did.append("told")])
-    b.all_ready()
-    for rank in (1, 0):
-        b.bodies[rank].die(Outcome(signal=9))
-        b.monitor._handle_event(b.bodies[rank].pidfd.fileno())
-    assert b.says(0, LEAVING, "late")
-    error = b.monitor.error_for("a call")
-    assert isinstance(error, WorkerDied)
-    assert (error.rank, error.exit_reason) == (1, "")
-    assert b.did == ["wake", "told"]
-    assert b.bodies[0].asked == []
-
-
-def test_an_end_while_the_pool_stops_is_no_failure(bench):
-    b = bench()
-    b.all_ready()
-    b.life.advance(PoolState.STOPPING)
-    assert b.says(1, LEAVING, "the pool shuts down")
-    assert b.monitor.failure is None
-    assert isinstance(b.monitor.error_for("a call"), PoolClosed)
-    assert b.did == []
-
-
-def test_a_failure_that_comes_second_to_a_stop_wakes_nobody(bench):
-    """Between the look at the state and the step, another thread may stop the pool."""
-    b = bench()
-
-    class Late(Lifecycle):
-        @property
-        def ended(self) -> bool:
-            return False
-
-    b.monitor._lifecycle = late = Late()
-    late.advance(PoolState.STOPPING)
-    b.monitor._fail(PoolClosed)
-    assert b.did == []
-    assert not b.monitor.outcome_known.is_set()
 
 
 def test_the_stop_flag_is_heard_once_and_a_stranger_changes_nothing(bench):
@@ -314,13 +229,6 @@ def test_a_callback_is_called_once_now_or_later_and_its_errors_are_logged(bench,
 
 
 class TestEscalation:
-    def test_nothing_is_due_before_the_end(self, bench):
-        b = bench()
-        b.monitor._escalate(b.now)
-        assert b.monitor._escalation is None
-        assert not b.monitor._all_exited()
-        assert b.did == []
-
     @pytest.mark.parametrize("failed", [False, True])
     def test_workers_are_asked_then_told_then_killed(self, bench, failed):
         b = bench()
@@ -367,15 +275,6 @@ class TestEscalation:
             "worker 1 (pid 1001) does not die",
         ]
 
-    def test_who_loads_is_told_at_once(self, bench):
-        b = bench()
-        b.says(0, READY, "handle")
-        b.monitor._stop.set()
-        b.monitor._escalate(100.0)
-        assert b.did == ["wake", (1000, 15), (1001, 15)]
-        b.monitor._escalate(103.0)
-        assert b.did[3:] == [(1000, "kill"), (1001, "kill")]
-
     def test_one_that_was_never_started_is_gone(self, bench):
         b = bench()
         b.workers.handles[0].started.clear()
@@ -409,24 +308,6 @@ class TestTheThread:
             assert len(body.asked) == 1
             assert 0.5 <= body.asked[0] <= 1.5
             assert body.pidfd.fileno() == -1
-
-    def test_it_sleeps_without_limit_while_all_is_well_and_ends_when_all_are_gone(self, bench):
-        b = bench()
-        b.all_ready()
-        fds = [body.pidfd.fileno() for body in b.bodies]
-
-        def dies(rank: int) -> list[int]:
-            b.bodies[rank].die(Outcome(signal=9))
-            return [fds[rank]]
-
-        b.script = [list, lambda: dies(1), lambda: dies(0), lambda: [fds[1]]]
-        b.monitor._run()
-        assert b.slept[:2] == [None, None]
-        assert b.slept[2] is not None
-        assert len(b.slept) == 3
-        assert b.did == ["wake", "wake", (1000, "kill"), (1001, "kill"), *END]
-        assert isinstance(b.monitor.error_for("it"), WorkerDied)
-        assert b.life.history[-3:] == [PoolState.FAILED, PoolState.STOPPING, PoolState.STOPPED]
 
     def test_what_has_no_more_news_is_not_listened_to_any_more(self, bench):
         b = bench()
@@ -479,13 +360,6 @@ class TestTheThread:
         for flag in (b.monitor.outcome_known, b.monitor.finished, b.monitor._start_settled):
             assert flag.is_set()
 
-    def test_one_without_a_process_has_nothing_to_be_killed(self, bench):
-        b = bench(1)
-        b.workers.handles[0].started.clear()
-        b.monitor._finish()
-        assert b.did == END
-        b.bodies[0].close()
-
     def test_it_is_started_once_and_not_after_the_end(self, bench, monkeypatch):
         b = bench()
         started: list[Any] = []
@@ -513,15 +387,6 @@ class TestTheThread:
     def test_its_thread_keeps_no_interpreter_from_ending(self):
         thread = monitor._monitor_thread(lambda: None)
         assert (thread.daemon, thread.name) == (True, "pool monitor")
-
-    def test_a_stop_returns_when_all_is_over(self, bench):
-        b = bench()
-        b.all_ready()
-        for body in b.bodies:
-            body.die()
-        b.monitor.stop()
-        assert b.monitor.finished.is_set()
-        assert b.life.history[-2:] == [PoolState.STOPPING, PoolState.STOPPED]
 
     def test_a_stop_waits_a_moment_for_the_thread_itself(self, bench):
         b = bench()

@@ -1,6 +1,5 @@
 """Futures are resolved one after the other (W8)."""
 
-import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,18 +40,6 @@ class TestOrderedReplies:
         assert not thread.is_alive()
         made.end(PoolClosed)
 
-    def test_one_that_was_struck_as_it_was_added_is_seen_to_at_the_next_ring(self):
-        made: Any = OrderedReplies(lambda number, *_: [number], lambda _: None)
-        struck, after = self.pending(1), self.pending(2)
-        made.pending.append(struck)  # and no further
-        made.wake()
-        assert struck.future.result(5) == [1]
-        made.pending.append(self.pending(3))
-        made.add(after)
-        assert after.future.result(5) == [2]
-        assert not made.pending
-        made.end(PoolClosed)
-
     def test_at_the_end_its_thread_has_a_moment(self):
         made: Any = OrderedReplies(lambda *_: [1], lambda _: None)
         joined: list[float] = []
@@ -70,18 +57,3 @@ class TestOrderedReplies:
             one.future.exception(5)
         made.end(PoolClosed)
         assert seen == [0, 0]
-
-    def test_its_own_thread_may_end_it(self):
-        made = OrderedReplies(lambda *_: [1], lambda _: None)
-        one = PendingCall(
-            1, "work", (0,), lambda: None, None, lambda _: made.end(PoolClosed), new_future()
-        )
-        made.add(one)
-        assert isinstance(one.future.exception(5), PoolClosed)
-
-    def test_one_whose_thread_was_never_started_can_be_ended(self):
-        made = OrderedReplies(lambda *_: [1], lambda _: None)
-        made._threads.append(threading.Thread(target=lambda: None))
-        made.pending.append(self.pending(1))
-        made.end(PoolClosed)
-        assert not made.pending

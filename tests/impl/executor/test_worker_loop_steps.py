@@ -1,7 +1,6 @@
 """A worker's loop and its way to say things, without its process (W6)."""
 
 import pickle
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -85,38 +84,6 @@ class TestWorkerLoop:
         assert b.shutdown_request.reason == "the parent closed the pool"
         assert b.page == [("begin", 1), ("end", 1)] * 2
 
-    def test_a_call_that_another_replies_to_is_run_and_not_replied_to(self, caplog):
-        b = Bench((1, "twice", (3,), {}, 0), (2, "fail", (), {}, 0))
-        assert b.serve() == []
-        assert b.page == [("begin", 1), ("end", 1)] * 2
-        assert "call 2 failed at a worker that does not reply" in caplog.text
-        assert "on purpose" in caplog.text
-
-    def test_an_error_is_told_by_whoever_replies(self, caplog):
-        b = Bench((1, "fail", (), {}, None), (2, "fail", (), {}, 1))
-        assert [(word, n, str(e)) for word, n, e in b.serve()] == [
-            ("failure", 1, "on purpose"), ("failure", 2, "on purpose"),
-        ]  # fmt: skip
-        assert caplog.text == ""
-
-    def test_a_method_that_is_not_there_is_named_and_health_is_always_there(self):
-        b = Bench((1, "other", (), {}, None), (2, "check_health", (), {}, None))
-        (word, number, error), health = b.serve()
-        assert (word, number, str(error)) == ("failure", 1, "Object has no method 'other'")
-        assert health == ("result", 2, None)
-
-    def test_a_function_gets_the_worker(self, monkeypatch):
-        library = SimpleNamespace(loads=lambda data: lambda w, n, k: (type(w).__name__, n, k))
-        monkeypatch.setitem(sys.modules, "cloudpickle", library)
-        b = Bench((1, b"...", (2,), {"k": 3}, None))
-        assert b.serve() == [("result", 1, ("Object", 2, 3))]
-
-    def test_told_to_leave_it_takes_nothing_more(self):
-        b = Bench((1, "twice", (3,), {}, None))
-        b.shutdown_request.request("a signal")
-        assert b.serve() == []
-        assert len(b.requests) == 1
-
     def test_leaving_passes_through_a_method(self):
         b = Bench((1, "leave", (), {}, 0))
         with pytest.raises(ShutdownRequested):
@@ -131,26 +98,16 @@ class TestWorkerLoop:
         assert b.shutdown_request.reason == "nobody reads replies any more"
         assert b.requests == ["never"]
 
-    @pytest.mark.parametrize(
-        ("only", "replies"), [(None, True), (1, True), (0, False), ("odd", True)]
-    )
+    @pytest.mark.parametrize(("only", "replies"), [(1, True), (0, False)])
     def test_a_request_that_cannot_be_read_is_a_failure_of_its_call(self, only, replies, caplog):
         cause = ValueError("cannot be read")
         b = Bench(torn((5, "m", (), {}, only), cause))
         assert b.serve() == ([("failure", 5, cause)] if replies else [])
         assert ("does not reply" in caplog.text) == (not replies)
 
-    def test_one_without_a_cause_is_told_itself(self):
-        error = torn((5, "m", (), {}, None))
-        assert Bench(error).serve() == [("failure", 5, error)]
-
-    @pytest.mark.parametrize(
-        "error",
-        [torn("no request"), torn((5, True, "a reply")), KeyboardInterrupt(), ShutdownRequested(1)],
-    )
-    def test_what_is_no_request_ends_the_loop(self, error):
-        b = Bench(error)
-        with pytest.raises(type(error)):
+    def test_what_is_no_request_ends_the_loop(self):
+        b = Bench(torn("no request"))
+        with pytest.raises(Undecodable):
             b.serve()
         assert b.out.did == []
         assert not b.shutdown_request.requested
@@ -172,14 +129,6 @@ def direct(*no: BaseException) -> tuple[DirectReplies, list[Any]]:
 
 
 class TestReplies:
-    def test_a_value_or_what_it_defers_to_is_sent(self):
-        out, sent = direct()
-        out.result(1, "value")
-        out.result(2, SimpleNamespace(get_output=lambda: "made late"))
-        assert sent == [(1, True, "value"), (2, True, "made late")]
-        out.close()
-        assert len(sent) == 2
-
     def test_one_that_cannot_be_sent_is_a_failure(self):
         out, sent = direct(SystemExit(3))
         out.result(1, "value")

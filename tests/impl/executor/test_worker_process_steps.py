@@ -5,7 +5,6 @@ import pickle
 import signal
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from refengine.errors import Cancelled
-from refengine.executor import parent_monitor, worker, worker_init
+from refengine.executor import parent_monitor, worker
 from refengine.executor.parent_monitor import (
     LEAVE,
     ParentMonitor,
@@ -78,28 +77,6 @@ class TestParentMonitor:
         os.close(reading)
         if what == "link":
             os.close(writing)
-        ours.close()
-        theirs.close()
-
-    def test_it_listens_in_a_thread_of_its_own(self):
-        ours, theirs = link_pair()
-        reading, writing = os.pipe()
-
-        def child(say: Any) -> None:
-            shutdown_request, woken = ShutdownRequest(), threading.Event()
-            shutdown_request.on_request(woken.set)
-            ear = ParentMonitor(theirs, reading, shutdown_request)
-            ear.start()
-            say(ear.next_message())
-            say(woken.wait(5))
-
-        with Role(child) as role:
-            ours.send("first")
-            assert role.hear() == "first"
-            ours.send(LEAVE)
-            assert role.hear() is True
-        for fd in (reading, writing):
-            os.close(fd)
         ours.close()
         theirs.close()
 
@@ -260,42 +237,6 @@ class TestWorkerProcess:
         assert isinstance(out, ThreadedReplies if thread else DirectReplies)
         out.close()
 
-    def test_its_whole_life(self, life, monkeypatch):
-        did: list[Any] = []
-
-        def serve(*given: Any) -> Any:
-            did.append(given[1])
-            return SimpleNamespace(serve=lambda: did.append("serve"))
-
-        monkeypatch.setattr(worker, "WorkerLoop", serve)
-        one = life()
-        one.run()
-        assert did == [1, "serve"]
-        assert one.ours.receive()[0] == (worker.READY, "of replies")
-        assert one.ours.receive()[0] == (worker.LEAVING, "an error of its own")
-        assert one.queue.did[-1] == "close"
-        assert not one.ours.has_message()
-
-    def test_without_a_parent_it_meets_nobody(self, life):
-        one = life()
-        one.ours.close()
-        one.ear.next_message = lambda: pytest.fail("there is nobody")
-        one.run()
-        assert one._shutdown_request.status == 0
-
-    def test_told_to_leave_while_it_meets_it_complains_of_nothing(self, life):
-        one = life()
-
-        def next_message() -> str:
-            one._shutdown_request.request("the pool shuts down")
-            return LEAVE
-
-        one.ear.next_message = next_message
-        one.run()
-        assert one.ours.receive()[0][0] == worker.READY
-        assert one.ours.receive()[0] == (worker.LEAVING, "the pool shuts down")
-        assert one._worker.did[-1] == "shutdown"
-
 
 class Loaded:
     def __init__(self, place: Any, extra: int) -> None:
@@ -322,14 +263,6 @@ def test_a_class_may_be_given_itself_or_by_name():
 class TestWorkerMain:
     """`worker_main` from its first message on."""
 
-    def test_without_a_first_word_it_is_nothing(self):
-        ours, theirs = link_pair()
-        ours.send("born", 0)  # too few descriptors
-        assert worker.worker_main(theirs) == 1
-        ours.close()
-        assert worker.worker_main(theirs) == 1
-        theirs.close()
-
     @pytest.mark.parametrize("stdin", [True, False])
     def test_it_is_bound_to_its_parent_first(self, stdin):
         def child(say: Any) -> None:
@@ -347,14 +280,6 @@ class TestWorkerMain:
 
         with Role(child) as role:
             assert role.finish() == [[True, True], "/dev/null", 0]
-
-    def test_what_it_is_told_is_read_and_let_go_of(self):
-        fd = os.memfd_create("birth")
-        os.write(fd, pickle.dumps("everything"))
-        found: Any = worker_init.read_init(fd)
-        assert found == "everything"
-        with pytest.raises(OSError, match="Bad file"):
-            os.fstat(fd)
 
     @pytest.mark.parametrize("how", ["leaves", "ends"])
     def test_its_status_says_how_it_left(self, how, monkeypatch):

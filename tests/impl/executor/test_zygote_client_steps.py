@@ -1,13 +1,10 @@
 """The owner's side of a zygote, against a scripted other side (W9)."""
 
-import json
 import os
 import select
 import signal
-import sys
 import threading
 from multiprocessing import util
-from pathlib import Path
 from socket import socket
 from types import SimpleNamespace
 from typing import Any
@@ -112,41 +109,6 @@ class TestWithoutAProcess:
         assert fork_server._ANSWER_WITHIN == 120  # as long as a worker waits for its parent
         assert 2 < fork_server._EXIT_WITHIN < 4
 
-    def test_it_is_warm_once_it_says_so_and_that_is_remembered(self, made):
-        with pytest.raises(TimeoutError):
-            made.warm(0.0)
-        made.other.send(True)
-        made.warm(0.0)
-        made.warm(0.0)
-        assert made._preload_outcome == [True]
-
-    def test_what_else_it_says_is_its_failure(self, made):
-        made.other.send("Traceback: no torch")
-        for _ in range(2):
-            with pytest.raises(ZygoteFailed, match="no torch") as failure:
-                made.warm(0.0)
-        assert failure.value.reason == "Traceback: no torch"
-
-    def test_one_that_takes_no_orders_has_its_last_words_told(self, made):
-        made.other.send("it ran out of luck")
-        made.other.close()
-        ours, theirs = link_pair()
-        with pytest.raises(ZygoteFailed, match="out of luck"):
-            made.fork(theirs, "x")
-        ours.close()
-        theirs.close()
-
-    def test_one_that_took_the_order_and_ended_is_told(self, made):
-        made.other.send(True)
-        ours, theirs = link_pair()
-        thread = threading.Thread(target=lambda: [os.close(fd) for fd in made.other.receive()[1]])
-        thread.start()
-        with pytest.raises(ZygoteFailed, match="it has ended"):
-            made.fork(theirs, "x")
-        thread.join(5)
-        ours.close()
-        theirs.close()
-
     def test_to_end_it_its_link_is_closed_first_and_then_its_pipe(self, made, monkeypatch):
         monkeypatch.setattr(fork_server, "_EXIT_WITHIN", 0.02)
         asked: list[tuple[bool, float]] = []
@@ -193,23 +155,6 @@ class TestWithoutAProcess:
 
 def _socket(fd: int) -> socket:
     return socket(fileno=fd)
-
-
-def test_a_new_interpreter_is_given_our_path_and_flags(monkeypatch):
-    called: list[Any] = []
-    monkeypatch.setattr(
-        fork_server._util, "spawnv_passfds", lambda *given: called.append(given) or 77
-    )
-    monkeypatch.setattr(fork_server._util, "_args_from_interpreter_flags", lambda: ["-B"])
-    monkeypatch.setattr(sys, "path", ["", "/some/where"])
-    assert fork_server._spawn(("one", "two"), (5, 6)) == 77
-    executable, arguments, passed = called[0]
-    assert executable == os.fsencode(sys.executable)
-    assert passed == (5, 6)
-    assert arguments[:3] == [sys.executable, "-B", "-c"]
-    assert "fork_server.main()" in arguments[3]
-    assert json.loads(arguments[4]) == [str(Path.cwd()), "/some/where"]
-    assert arguments[5:] == ["5", "6", "one", "two"]
 
 
 @pytest.mark.parametrize("missing", [1, 2])

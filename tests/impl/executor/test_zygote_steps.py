@@ -1,10 +1,8 @@
 """A zygote that is a fork of this process, so that what it does can be looked at (W4, W9)."""
 
-import contextlib
 import os
 import signal
 import sys
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -75,21 +73,6 @@ def born(made: Zygote, name: str = "worker") -> tuple[Link, ForkedWorker]:
     return ours, offspring
 
 
-def test_a_pool_of_its_children_works_and_one_that_dies_is_told_with_its_signal(forks):
-    with pool(start="zygote", output_thread=True) as made:
-        first = Zygote.shared(())
-        assert made.collective_rpc("pid", 5.0) == made.pids
-        for pid in made.pids:
-            assert os.getsid(pid) == os.getsid(0)
-            assert int(status_of(pid)["PPid"]) == first.pid
-            assert not {signal.SIGTERM, signal.SIGCHLD} & caught(pid, "SigIgn")
-        with pytest.raises(Exception, match="killed by SIGKILL"):
-            made.collective_rpc("die", 5.0, (1,))
-    assert Zygote.shared(()) is first
-    with pool(1, start="zygote") as made, pytest.raises(Exception, match="status 7"):
-        made.collective_rpc("hard_exit", 5.0, (7,))
-
-
 def test_it_is_a_quiet_process_of_its_own(warm):
     pid = warm.pid
     assert os.getpgid(pid) == pid
@@ -112,36 +95,6 @@ def test_it_is_a_quiet_process_of_its_own(warm):
         offspring.close()
         gone([offspring.pid])
     until(lambda: len(descriptors(pid)) <= before)
-
-
-def ends_of(pid: int) -> Counter[str]:
-    """Its sockets and events, by their names."""
-    ends: Counter[str] = Counter()
-    for each in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # it is just being closed
-            ends[str(each.readlink())] += 1
-    kinds = ("socket", "anon_inode:[eventfd")
-    return Counter({name: count for name, count in ends.items() if name.startswith(kinds)})
-
-
-def test_each_child_has_its_own_link_and_nothing_of_the_others(warm):
-    ours = ends_of(os.getpid())  # of other zygotes: this one is a fork, and has them, too
-    first, one = born(warm)
-    second, two = born(warm)
-
-    # Until it has settled it is still as the zygote was.
-    until(lambda: signal.SIGTERM not in caught(two.pid, "SigIgn"))
-    until(lambda: (ends_of(two.pid) - ours).total() == 1)
-    first.close()
-    assert one.outcome(5.0) == Outcome(status=1)
-    assert two.outcome(0.0) is None
-    assert not has_ended(two)
-    os.kill(two.pid, signal.SIGTERM)
-    assert two.outcome(5.0) == Outcome(signal=15)
-    second.close()
-    for each in (one, two):
-        each.close()
-        assert each.pidfd.fileno() == -1
 
 
 def test_it_adopts_what_its_children_leave_and_reaps_it(forks):
