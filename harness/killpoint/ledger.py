@@ -19,6 +19,8 @@ from killpoint.history.record import History
 _SHM = Path("/dev/shm")
 _DRAWN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=_)\w{6,}|[0-9a-f]{6,}|\d+")
 """Part of a name that a process or a library draws anew: numbers, and random letters."""
+_OF_TEMPFILE = re.compile(r"(?:(?<=[-_])|(?<=\btmp))[a-z0-9_]{8}(?=/|$)")
+"""What Python's tempfile puts behind the first part of a name."""
 _TYPES = (
     (stat.S_ISSOCK, "unix socket"),
     (stat.S_ISFIFO, "FIFO"),
@@ -80,9 +82,10 @@ class Ledger(msgspec.Struct):
         for line in self.processes:
             found["process", _of(line.partition(" ")[2])] += 1
         for name in self.segments:
-            found["shared-memory segment", _of(name)] += 1
+            found["shared-memory segment", _of(_OF_TEMPFILE.sub("…", name))] += 1
         for path in self.files:
-            found[self.types.get(path, "temporary file"), _of(path)] += 1
+            named = _of(_OF_TEMPFILE.sub("…", path))
+            found[self.types.get(path, "temporary file"), named] += 1
         return dict(found)
 
 

@@ -53,6 +53,13 @@ def test_what_is_drawn_anew_each_time_is_in_no_words() -> None:
     assert all(name in "\n".join(left.lines()) for name in (*drawn, "psm_8e582983"))
 
 
+@pytest.mark.parametrize("drawn", ["cvk3dyrn", "abcdefgh", "_8xqplw0"])
+def test_what_tempfile_draws_is_in_no_words(drawn: str) -> None:
+    left = Ledger(files=[f"coordinator-{drawn}/reports", f"tmp{drawn}", "coordinator/starts"])
+    told = "1 temporary file (coordinator-…/reports), 1 temporary file (tmp…), 1 temporary file"
+    assert left.words() == f"{told} (coordinator/starts)"
+
+
 def test_only_what_is_beyond_the_usual_is_told_as_such() -> None:
     left = Ledger(files=["a", "b", "c"], segments=["psm_1"], usual={"temporary file": 2})
     assert left.beyond_usual() == ["1 shared-memory segment", "1 temporary file"]

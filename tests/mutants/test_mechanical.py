@@ -87,6 +87,12 @@ def test_what_could_not_matter_or_would_always_show_is_left_alone(statement: str
     assert _news(statement) == []
 
 
+@pytest.mark.parametrize("call", ["os.kill(-child, 9)", "os.killpg(0, signal.SIGKILL)"])
+def test_who_is_killed_is_left_as_it_is(call: str) -> None:
+    """``kill(-1)`` and ``killpg(1)`` are every process of the user's."""
+    assert _news(call) == ["pass"]
+
+
 def test_a_change_is_told_with_its_place_and_keeps_every_line() -> None:
     source = "class A:\n    def f(self):\n        a = 1\n        return (self.b\n            < 5)\n"
     change = next(c for c in changes("group/a.py", source) if c.operator == "comparison")

@@ -66,6 +66,8 @@ _LIBRARY = re.compile(
     r"\((zmq|multiprocessing|threading|concurrent|contextlib|queue|selectors|<frozen)"
 )
 """Frames of libraries, which show how a role waits; the first frame outside them shows for what."""
+_TURN = re.compile(r"sched_yield\b")
+"""Frame of a loop that waits, which its process is in by chance; its caller shows for what."""
 
 _ENDS = ("kill", "exit", "sigterm", "sigint", "ctrl-c", "hang-up")
 
@@ -202,6 +204,7 @@ def frame(event: Event) -> str:
     """Return the first frame of a hanging role's stack that shows what it waits for."""
     stack = event.data.get("stack")
     frames = [str(frame) for frame in cast("list[object]", stack)] if stack else []
+    frames = [frame for frame in frames if not _TURN.match(frame)] or frames
     own = [frame for frame in frames if not _LIBRARY.search(frame)] or frames
     return own[0] if own else ""
 
@@ -232,9 +235,10 @@ def _is_beside(seen: Event, hang: Event) -> bool:
 
 def _stands(event: Event) -> str:
     """Return a description of what a worker was doing as its executor hung."""
-    stack = cast("list[object]", event.data.get("stack") or ["nothing that can be seen"])
+    stack = [str(frame) for frame in cast("list[object]", event.data.get("stack") or [])]
+    where = next((frame for frame in stack if not _TURN.match(frame)), "nothing that can be seen")
     state = {"T": "is stopped", "R": "runs"}.get(event.text("state"), "waits")
-    return f"{event.text('target')} {state} in {stack[0]}"
+    return f"{event.text('target')} {state} in {where}"
 
 
 def _placed(where: str) -> str:

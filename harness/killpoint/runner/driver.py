@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import killpoint
+from killpoint.runner.payload import Undecodable, Unencodable
 from killpoint.runner.protocol import Order
 from killpoint.scenario import Fault
 from killpoint.targets.protocol import UnsupportedByTarget
@@ -18,6 +19,14 @@ _ADAPTERS = _HARNESS / "targets"
 _LIBRARY = (*map(Path, {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}),)
 _BUILT_ON = frozenset(("msgspec", "numpy", "torch", "zmq"))
 """Packages that the harness calls itself: a target's own code stands between, if it calls them."""
+
+
+class NotConnected(LookupError):
+    """A step needs a link that the role does not have: an outcome like others."""
+
+
+_ANSWERS = (OSError, NotConnected, Undecodable, Unencodable, UnsupportedByTarget)
+"""Errors by which the machine, or a step on purpose, gives the outcome of a step."""
 
 
 class NoEvidence(Exception):
@@ -37,10 +46,6 @@ class HarnessFault(NoEvidence):
     """A step failed in the harness's own code, which had not called the implementation."""
 
     outcome = "harness-fault"
-
-
-class NotConnected(LookupError):
-    """A step needs a link that the role does not have: an outcome like others."""
 
 
 class Driver:
@@ -90,7 +95,7 @@ def of_harness_alone(error: Exception) -> bool:
     A refusal of the machine is an answer, whoever receives it, and so is what a step raises to be
     told as an outcome.
     """
-    if isinstance(error, (OSError, NotConnected, UnsupportedByTarget)):
+    if isinstance(error, _ANSWERS):
         return False
     files = {Path(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__)}
     return bool(files) and all(map(_is_harness, files))

@@ -54,6 +54,7 @@ def test_who_hangs_stood_in_the_innermost_frame_of_the_targets(own: OwnFiles) ->
 def test_the_turns_of_a_loop_are_its_callers(own: OwnFiles) -> None:
     tape = _stuck("sched_yield (shm/ring.py:15)", "acquire_read (shm/ring.py:5)")
     (found,) = hangs(tape.history())
+    assert " in acquire_read (shm/ring.py:5): it waits" in found.cause
     place = place_of(found, own, tape.history())
     assert place == TargetLine("shm/ring.py", "Queue.acquire_read", 5)
 

@@ -107,3 +107,40 @@ def test_what_runs_now_and_then_waits_and_what_always_does_runs() -> None:
             process.kill()
             process.communicate()
         assert letters == {told}
+
+
+_LOOP = """
+def sched_yield():
+    return sum(range(3000))
+
+
+def look():
+    return sum(range(3000))
+
+
+def acquire():
+    print(flush=True)
+    while True:
+        sched_yield()
+        look()
+
+
+acquire()
+"""
+
+
+def test_a_loop_is_at_the_function_that_it_goes_round_in(tmp_path: Path) -> None:
+    (tmp_path / "ring.py").write_text(_LOOP)
+    process = subprocess.Popen([sys.executable, str(tmp_path / "ring.py")], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.read(1)
+        told = [diagnosis.seen(process.pid) for _ in range(3)]
+    finally:
+        process.kill()
+        process.communicate()
+    assert [each["state"] for each in told] == ["R"] * 3
+    for each in told:
+        [innermost, module] = each["stack"]
+        assert innermost.startswith("acquire (")
+        assert module.startswith("<module> (")

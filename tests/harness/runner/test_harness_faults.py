@@ -6,11 +6,14 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from killpoint.cases import select
 from killpoint.runner import payload
 from killpoint.runner.driver import NotConnected, of_harness_alone
 from killpoint.runner.stage import Stage
@@ -69,5 +72,17 @@ def test_an_error_is_the_harness_s_if_no_other_code_had_a_part_in_it() -> None:
 def test_what_the_machine_or_a_step_refuses_is_an_answer() -> None:
     refused = _raised(subprocess.Popen, ["/nowhere/at/all"])
     assert isinstance(refused, OSError)
-    assert not of_harness_alone(refused)
-    assert not of_harness_alone(NotConnected("client is not connected"))
+    told: Future[None] = Future()
+    told.set_exception(NotConnected("client is not connected"))
+    on_purpose = _raised(partial(payload._explode, 0), b"")
+    assert isinstance(on_purpose, payload.Undecodable)
+    for error in (refused, _raised(Future.result, told), on_purpose):
+        assert not of_harness_alone(error)
+
+
+@pytest.mark.parametrize("case", ["R7/fill-raises", "R7/decode-raises"])
+def test_what_a_driver_raises_on_purpose_is_no_fault_of_its_own(case: str) -> None:
+    with Stage("refengine") as stage:
+        case_run = CaseRun(case, stage, seed=0, full=False, folder=None)
+        [found] = select([case])
+        assert case_run.judge(found.run).outcome == "held"

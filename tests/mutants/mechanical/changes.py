@@ -117,6 +117,8 @@ def _children(node: ast.AST) -> Iterator[tuple[tuple[str, int | None], ast.AST]]
     for name, value in ast.iter_fields(node):
         if name in _UNTOUCHED or isinstance(node, ast.JoinedStr):
             continue
+        if name == "args" and isinstance(node, ast.Call) and _kills(node.func):
+            continue
         if isinstance(node, ast.ClassDef) and name == "keywords":
             continue
         if isinstance(value, ast.AST):
@@ -125,6 +127,11 @@ def _children(node: ast.AST) -> Iterator[tuple[tuple[str, int | None], ast.AST]]
             for index, part in enumerate(value):
                 if isinstance(part, ast.AST):
                     yield (name, index), part
+
+
+def _kills(called: ast.expr) -> bool:
+    """Return whether a call sends a signal to processes by number: 1 or -1 is all of the user's."""
+    return isinstance(called, ast.Attribute) and called.attr in ("kill", "killpg")
 
 
 def _at(node: ast.AST, path: Path) -> ast.AST:

@@ -8,6 +8,7 @@ import select
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 _SEGMENT = re.compile(rb" /dev/shm/([^\s]+)$", re.MULTILINE)
@@ -16,6 +17,8 @@ _DRAWN = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bpid )\d+|(?<=\[)\d+(?=\])")
 _LINE = 300
 _LOOKS, _APART = 8, 0.03
 """Number of looks at a state, and seconds between two of them."""
+_STACKS, _NEARLY_ALL = 30, 0.9
+"""Number of further stacks of a process that runs, and the share of them that has to agree."""
 _TRACKERS = re.compile(r"resource_tracker|^\s+warnings\.warn\(")
 """Lines of a warning by the resource tracker: its text, and the line of its code below."""
 
@@ -76,8 +79,38 @@ def last_line(said: Path) -> str:
 
 
 def seen(pid: int) -> dict[str, object]:
-    """Return the stack and the state of a process, as events have them."""
-    return {"stack": stack(pid)[:6], "state": steady_state(pid)}
+    """Return the stack and the state of a process, as events have them.
+
+    Where one that runs is at one look is chance: its stack ends with the function that it is in, or
+    has called something from, at nearly each of many.
+    """
+    frames, letter = stack(pid), steady_state(pid)
+    if letter == "R":
+        frames = _shared([frames, *(stack(pid) for _ in range(_STACKS))])
+    return {"stack": frames[:6], "state": letter}
+
+
+def _shared(stacks: list[list[str]]) -> list[str]:
+    """Return the frames that nearly all share, innermost first, whatever their lines are."""
+    agree, depth = stacks, 0
+    while True:
+        longer = [frames for frames in agree if len(frames) > depth]
+        calls = Counter(_call(frames[-depth - 1]) for frames in longer)
+        call, count = max(calls.items(), key=lambda each: each[1], default=("", 0))
+        if count < _NEARLY_ALL * len(stacks):
+            break
+        depth += 1
+        agree = [frames for frames in longer if _call(frames[-depth]) == call]
+    return min(agree, key=lambda frames: _line(frames[-depth]))[-depth:] if depth else stacks[0]
+
+
+def _call(frame: str) -> str:
+    return frame.rpartition(":")[0]
+
+
+def _line(frame: str) -> int:
+    line = frame.rpartition(":")[2].rstrip(")")
+    return int(line) if line.isdigit() else 0
 
 
 def steady_state(pid: int) -> str:
