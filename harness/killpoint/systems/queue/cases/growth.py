@@ -10,10 +10,9 @@ from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 from killpoint.targets.shapes import QueueShape
 
-_WINDOWS = 25
-"""A fifth of them to warm up."""
-_LONGER = 6
-"""Factor on the number of windows where the first play could not tell."""
+_WINDOWS, _BY_SOCKET, _LONGER = 25, 50, 150
+"""Windows of a stream, a fifth of them to warm up; of one whose messages go by a socket, which has
+more or fewer buffers from one look to the next; and where the first play could not tell."""
 _RATE = 1_250.0
 """Messages a second: slow enough that a party which yields before it sleeps does come to sleep."""
 _SHAPE = QueueShape(readers=2)
@@ -49,11 +48,11 @@ def _stream(
     shape: QueueShape = _SHAPE,
     *,
     busy: bool = False,
+    windows: int = _WINDOWS,
 ) -> Case:
     def run(case_run: CaseRun) -> None:
         first, longer = (
-            _played(id, busy, message, rate, shape, windows)
-            for windows in (_WINDOWS, _LONGER * _WINDOWS)
+            _played(id, busy, message, rate, shape, count) for count in (windows, _LONGER)
         )
         case_run.play(
             msgspec.structs.replace(first, seed=case_run.seed),
@@ -74,6 +73,19 @@ _NARROW = msgspec.structs.replace(_SHAPE, chunk_bytes=8 * 1024)
 CASES: tuple[Case, ...] = (
     _stream("Q12/paced-stream", "readers wait for each message", _SMALL),
     _stream("Q12/busy-readers", "readers always find a message", _SMALL, busy=True),
-    _stream("Q12/paced-overflow", "messages that go beside the ring", _LARGE, 2_000.0, _NARROW),
-    _stream("Q12/remote-stream", "one of the readers is remote", _SMALL, shape=_REMOTE),
+    _stream(
+        "Q12/paced-overflow",
+        "messages that go beside the ring",
+        _LARGE,
+        2_000.0,
+        _NARROW,
+        windows=_BY_SOCKET,
+    ),
+    _stream(
+        "Q12/remote-stream",
+        "one of the readers is remote",
+        _SMALL,
+        shape=_REMOTE,
+        windows=_BY_SOCKET,
+    ),
 )
