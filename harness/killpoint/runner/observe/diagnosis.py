@@ -18,7 +18,7 @@ _LINE = 300
 _LOOKS, _APART = 8, 0.03
 """Number of looks at a state, and seconds between two of them."""
 _STACKS, _NEARLY_ALL = 30, 0.9
-"""Number of further stacks of a process that runs, and the share of them that has to agree."""
+"""Number of stacks of a process that runs, and the share of them that has to agree."""
 _TRACKERS = re.compile(r"resource_tracker|^\s+warnings\.warn\(")
 """Lines of a warning by the resource tracker: its text, and the line of its code below."""
 
@@ -50,13 +50,18 @@ def mapped_segments(pid: int) -> list[str]:
     return sorted(name for name in found if Path(f"/proc/{pid}/root/dev/shm", name).exists())
 
 
-def stack(pid: int, within: float = 5.0) -> list[str]:
-    """Return the Python stack of a process's main thread, innermost first, by py-spy."""
+def stack(pid: int, within: float = 5.0, *, pausing: bool = False) -> list[str]:
+    """Return the Python stack of a process's main thread, innermost first, by py-spy.
+
+    ``pausing``: whether it stands still while it is read; of one that runs half a stack is read
+    now and then.
+    """
     tool = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
     if tool is None:
         return [_kernel_wait(pid)]
     frames: list[str] = []
-    for way in (["--nonblocking"], ["--nonblocking"], []):
+    ways: list[list[str]] = [["--nonblocking"], ["--nonblocking"], []]
+    for way in ways[::-1] if pausing else ways:
         # A look without pausing may meet frames that change; a stopped process allows no other.
         if not frames and (way or state(pid) != "T"):
             frames = _dump([tool, "dump", *way, "--pid", str(pid)], within)
@@ -86,7 +91,7 @@ def seen(pid: int) -> dict[str, object]:
     """
     frames, letter = stack(pid), steady_state(pid)
     if letter == "R":
-        frames = _shared([frames, *(stack(pid) for _ in range(_STACKS))])
+        frames = _shared([stack(pid, pausing=True) for _ in range(_STACKS)])
     return {"stack": frames[:6], "state": letter}
 
 
