@@ -145,7 +145,7 @@ def _check(options: argparse.Namespace) -> int:
     if options.resume is not None:
         ended = Kept(options.resume).ended
         planned = [case for case in planned if case.id not in ended]
-    durations = _tell_plan(options.target, planned, full=options.full)
+    durations = _durations(options.target, planned, full=options.full)
     watched = watching(Console(stderr=True), Score(durations))
     target, began = without(options.target, options.without or ()), time.monotonic()
     with (
@@ -197,7 +197,7 @@ def _shrinking(asked: float | None, target: str) -> float:
     return 0.0 if is_server(target) else _SHRINK
 
 
-def _tell_plan(target: str, planned: Sequence[Case], *, full: bool) -> dict[str, Expected]:
+def _durations(target: str, planned: Sequence[Case], *, full: bool) -> dict[str, Expected]:
     """Return how long each case is expected to take; tell the user what a whole server is asked."""
     if not is_server(target):
         return expected(planned)

@@ -1,4 +1,4 @@
-"""What a case run keeps in the run's folder: records of plays, and scenario files that replay."""
+"""Records of plays, and scenario files that replay them, which a case run keeps in its folder."""
 
 from __future__ import annotations
 

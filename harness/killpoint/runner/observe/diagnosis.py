@@ -8,6 +8,7 @@ import select
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -17,8 +18,9 @@ _DRAWN = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bpid )\d+|(?<=\[)\d+(?=\])")
 _LINE = 300
 _LOOKS, _APART = 8, 0.03
 """Number of looks at a state, and seconds between two of them."""
-_STACKS, _NEARLY_ALL = 30, 0.9
-"""Number of stacks of a process that runs, and the share of them that has to agree."""
+_STACKS, _READ_FOR, _NEARLY_ALL = 30, 2.0, 0.9
+"""Number of stacks of a process that runs, the seconds after which no further one is read, and the
+share of them that has to agree."""
 _TRACKERS = re.compile(r"resource_tracker|^\s+warnings\.warn\(")
 """Lines of a warning by the resource tracker: its text, and the line of its code below."""
 
@@ -91,8 +93,16 @@ def seen(pid: int) -> dict[str, object]:
     """
     frames, letter = stack(pid), steady_state(pid)
     if letter == "R":
-        frames = _shared([stack(pid, pausing=True) for _ in range(_STACKS)])
+        frames = _shared(_stacks(pid) or [frames])
     return {"stack": frames[:6], "state": letter}
+
+
+def _stacks(pid: int) -> list[list[str]]:
+    found: list[list[str]] = []
+    end = time.monotonic() + _READ_FOR
+    while len(found) < _STACKS and (left := end - time.monotonic()) > 0:
+        found.append(stack(pid, left, pausing=True))
+    return found
 
 
 def _shared(stacks: list[list[str]]) -> list[str]:
