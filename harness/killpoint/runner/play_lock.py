@@ -12,17 +12,19 @@ another gate first, ``long-gate``, and holds ``long`` besides. A play that would
 gate first, and comes to the other one once no long play goes on. So short plays begin until then,
 no further long one does, and a play that waits is held up by one long play at most.
 
-The locks are ``flock`` locks: a process that dies releases all of them.
+The locks are ``flock`` locks: a process that dies releases all of them. Whoever waits looks again
+every 20 ms, and calls ``go_on`` each time, which raises once there is nothing to wait for any more.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import stat
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,13 +32,17 @@ from killpoint.errors import CannotWork
 
 ALONE_WITHIN = 600.0
 """Seconds that one waits to be alone: longer than any one play of a plain check lasts."""
-_LOOKS = 0.05
+_LOOKS = 0.02
 _GATES = {"plays": "gate", "long": "long-gate"}
 """Gate that has to be passed before each lock is held shared."""
 
 
+def _always() -> None:
+    """Wait on, whatever happens."""
+
+
 @contextmanager
-def beside_others(*, long: bool = False) -> Generator[bool]:
+def beside_others(*, long: bool = False, go_on: Callable[[], object] = _always) -> Generator[bool]:
     """Hold the lock for a play that others may be beside; yield True.
 
     ``long``: it lasts so long that short plays must not wait for its end.
@@ -44,12 +50,13 @@ def beside_others(*, long: bool = False) -> Generator[bool]:
     Raises:
         CannotWork: the folder of the lock cannot be used.
     """
-    with _passed("long") if long else contextlib.nullcontext(), _passed("plays"):
+    passed = _passed("long", go_on) if long else contextlib.nullcontext()
+    with passed, _passed("plays", go_on):
         yield True
 
 
 @contextmanager
-def alone(within: float = ALONE_WITHIN) -> Generator[bool]:
+def alone(within: float = ALONE_WITHIN, go_on: Callable[[], object] = _always) -> Generator[bool]:
     """Hold the lock with no other play beside; yield whether that came about in time.
 
     Raises:
@@ -58,43 +65,46 @@ def alone(within: float = ALONE_WITHIN) -> Generator[bool]:
     end = time.monotonic() + within
     with _open(_GATES["long"]) as no_long, _open(_GATES["plays"]) as gate, _open("plays") as plays:
         yield (
-            _locked(no_long, fcntl.LOCK_SH, end)
-            and _ended("long", end)
-            and _locked(gate, fcntl.LOCK_SH, end)
-            and _locked(plays, fcntl.LOCK_EX, end)
+            _locked(no_long, fcntl.LOCK_SH, end, go_on)
+            and _ended("long", end, go_on)
+            and _locked(gate, fcntl.LOCK_SH, end, go_on)
+            and _locked(plays, fcntl.LOCK_EX, end, go_on)
         )
 
 
 @contextmanager
-def one_server(within: float = ALONE_WITHIN) -> Generator[bool]:
+def one_server(
+    within: float = ALONE_WITHIN, go_on: Callable[[], object] = _always
+) -> Generator[bool]:
     """Hold the lock of whole servers, of which one at a time is played; yield whether in time.
 
     Raises:
         CannotWork: the folder of the lock cannot be used.
     """
     with _open("server") as held:
-        yield _locked(held, fcntl.LOCK_EX, time.monotonic() + within)
+        yield _locked(held, fcntl.LOCK_EX, time.monotonic() + within, go_on)
 
 
 @contextmanager
-def _passed(name: str) -> Generator[None]:
+def _passed(name: str, go_on: Callable[[], object]) -> Generator[None]:
     """Hold a lock shared, having passed its gate."""
     with _open(_GATES[name]) as gate, _open(name) as held:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(held, fcntl.LOCK_SH)
+        _locked(gate, fcntl.LOCK_EX, math.inf, go_on)
+        _locked(held, fcntl.LOCK_SH, math.inf, go_on)
         fcntl.flock(gate, fcntl.LOCK_UN)
         yield
 
 
-def _ended(name: str, end: float) -> bool:
+def _ended(name: str, end: float, go_on: Callable[[], object]) -> bool:
     """Return whether all holders have released a lock in time; several may wait for that."""
     with _open(name) as held:
-        return _locked(held, fcntl.LOCK_EX, end)
+        return _locked(held, fcntl.LOCK_EX, end, go_on)
 
 
-def _locked(fd: int, how: int, end: float) -> bool:
+def _locked(fd: int, how: int, end: float, go_on: Callable[[], object]) -> bool:
     """Return whether the lock was acquired in time, by repeated tries: flock has no deadline."""
     while True:
+        go_on()
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(fd, how | fcntl.LOCK_NB)
             return True

@@ -153,9 +153,8 @@ class Stage:
         system = own_player_of(scenario)
         if system is not None:
             return self._play_shared(system, scenario)
-        self._raise_if_abandoned()
-        with play_lock.beside_others(long=scenario.prescribed() >= _LONG):
-            self._raise_if_abandoned()
+        long = scenario.prescribed() >= _LONG
+        with play_lock.beside_others(long=long, go_on=self._raise_if_abandoned):
             return self._play(scenario)
 
     def play_recorded(self, scenario: Scenario) -> Play:
@@ -169,9 +168,8 @@ class Stage:
         """
         if own_player_of(scenario) is not None or _is_traced(scenario):
             return self.play(scenario)
-        self._raise_if_abandoned()
-        with play_lock.beside_others(long=scenario.prescribed() >= _LONG):
-            self._raise_if_abandoned()
+        long = scenario.prescribed() >= _LONG
+        with play_lock.beside_others(long=long, go_on=self._raise_if_abandoned):
             return self._play(scenario, self.lines)
 
     def play_alone(self, scenario: Scenario) -> Play:
@@ -185,9 +183,7 @@ class Stage:
         system = own_player_of(scenario)
         if system is not None:
             return self._play_shared(system, scenario, alone=True)
-        self._raise_if_abandoned()
-        with play_lock.alone() as alone:
-            self._raise_if_abandoned()
+        with play_lock.alone(go_on=self._raise_if_abandoned) as alone:
             play = self._play(scenario)
         if not alone:
             play.stalled = play.stalled or "other plays on this machine did not end"
@@ -211,8 +207,12 @@ class Stage:
         known = self._shared.setdefault(key, [])
         if given < len(known):
             return msgspec.structs.replace(known[given], scenario=scenario, shared=True)
-        beside = play_lock.alone() if alone else play_lock.beside_others(long=True)
-        with play_lock.one_server() as first, beside as undisturbed:
+        go_on = self._raise_if_abandoned
+        if alone:
+            beside = play_lock.alone(go_on=go_on)
+        else:
+            beside = play_lock.beside_others(long=True, go_on=go_on)
+        with play_lock.one_server(go_on=go_on) as first, beside as undisturbed:
             play = self._play_by(system, scenario, ordinary=alone)
         if not (first and undisturbed):
             play.stalled = play.stalled or "other plays on this machine did not end"

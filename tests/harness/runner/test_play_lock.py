@@ -8,13 +8,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from killpoint.errors import CannotWork
 from killpoint.runner import play_lock
-from killpoint.runner.play_lock import alone, beside_others
+from killpoint.runner.play_lock import alone, beside_others, one_server
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +91,24 @@ def test_who_waits_to_be_alone_lets_no_further_play_begin() -> None:
     assert begun.is_set()
 
 
+@pytest.mark.parametrize(
+    "wait", [beside_others, partial(beside_others, long=True), alone, one_server]
+)
+def test_who_waits_may_give_up(wait: Callable[..., AbstractContextManager[bool]]) -> None:
+    looks = 0
+
+    def go_on() -> None:
+        nonlocal looks
+        looks += 1
+        if looks > 5:
+            raise KeyboardInterrupt
+
+    with alone(), one_server(), pytest.raises(KeyboardInterrupt), wait(go_on=go_on):
+        pass
+    with wait() as got:
+        assert got
+
+
 def test_the_dead_hold_nothing(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from killpoint.runner import play_lock;"
@@ -132,8 +153,8 @@ def test_all_who_would_be_alone_come_before_the_next_play(
     at_the_gate: list[int] = []
     locked = play_lock._locked  # pyright: ignore[reportPrivateUsage] # seen through, not replaced
 
-    def seen(fd: int, how: int, end: float) -> bool:
-        got = locked(fd, how, end)
+    def seen(fd: int, how: int, end: float, go_on: Callable[[], object]) -> bool:
+        got = locked(fd, how, end, go_on)
         at_the_gate.extend([how] if got and how == fcntl.LOCK_SH else [])
         return got
 
@@ -148,6 +169,7 @@ def test_all_who_would_be_alone_come_before_the_next_play(
             told.append("play")
 
     with beside_others():
+        at_the_gate.clear()
         threads = [threading.Thread(target=confirm, args=(name,)) for name in ("one", "two")]
         for thread in threads:
             thread.start()

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from below import are_there, once_one_is_stopped
 
 from killpoint.inspection.processes import tree
+from killpoint.runner import play_lock
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, Scenario
 from killpoint.systems.server.steps import (
@@ -45,8 +48,32 @@ def test_it_ends_with_what_it_started_and_the_next_one_does_not_begin() -> None:
         with pytest.raises(asyncio.CancelledError):
             play.result(timeout=30.0)
         assert are_there([pid for pid in parts if pid not in before]) == []
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(KeyboardInterrupt):
             pool.submit(stage.play, STOPPED).result(timeout=30.0)
+
+
+def test_one_that_waits_for_the_end_of_another_does_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(play_lock, "_folder", lambda: tmp_path)
+    waits = threading.Event()
+    with (
+        play_lock.one_server(),
+        Stage(resolve(f"serve:{EXAMPLE}")) as stage,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        looked = play_lock._locked  # pyright: ignore[reportPrivateUsage] # seen through, not replaced
+
+        def seen(fd: int, how: int, end: float, go_on: Callable[[], object]) -> bool:
+            waits.set()
+            return looked(fd, how, end, go_on)
+
+        monkeypatch.setattr(play_lock, "_locked", seen)
+        play = pool.submit(stage.play, STOPPED)
+        assert waits.wait(10.0)
+        stage.abandon()
+        with pytest.raises(KeyboardInterrupt):
+            play.result(timeout=10.0)
 
 
 def test_an_interrupted_check_does_not_wait_for_its_end(tmp_path: Path) -> None:
