@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fast_selection import Noted, Watch, left_out
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from left_to_check import LEFT_TO_CHECK
 from zygote_template import Template
@@ -50,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     fast, notes = config.getoption("--fast"), config.getoption("--note-starts")
     _draw_no_constants()
+    _judge_no_time()
     begins_workers = bool(config.getoption("numprocesses", None)) and not _is_worker(config)
     if not (fast or notes or begins_workers):
         Template().install()
@@ -61,6 +63,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
+
+
+def _judge_no_time() -> None:
+    """Let no example fail for the time that it takes: a busy machine may stop any process."""
+    settings.register_profile(
+        "killpoint", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("killpoint")
 
 
 def _draw_no_constants() -> None:

@@ -96,7 +96,7 @@ _scenarios = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, suppress_health_check=list(HealthCheck))
 @given(_scenarios)
 def test_any_scenario_survives_its_file(scenario: Scenario) -> None:
     assert parse(dump(scenario), "x.toml") == scenario

@@ -22,6 +22,9 @@ class Relay:
         self._pairs: dict[socket.socket, socket.socket] = {}
         self._inward: set[socket.socket] = set()  # ends at the connecting party
         self.held: set[str] = set()
+        self._later_held = False
+        self._held_ends: set[socket.socket] = set()
+        self._accepted: list[tuple[socket.socket, socket.socket]] = []
         self.dropped: set[str] = set()
         self.forwarded = 0
         self._stop = False
@@ -34,7 +37,25 @@ class Relay:
         self.held = set(ways or ("in", "out"))
 
     def heal(self) -> None:
-        self.held = set()
+        with self._lock:
+            self.held, self._later_held = set(), False
+            self._held_ends.clear()
+
+    def cut_later(self) -> None:
+        """Hold all that goes by connections that are made from now on."""
+        self._later_held = True
+
+    def cut_one(self, number: int, *ways: str) -> None:
+        """Hold what goes these ways by one connection, of those made so far; nothing else of it."""
+        near, far = self._accepted[number]
+        with self._lock:
+            self._held_ends -= {near, far}
+            self._held_ends |= {{"in": near, "out": far}[way] for way in ways}
+
+    @property
+    def accepted(self) -> int:
+        """Number of connections that were made."""
+        return len(self._accepted)
 
     def half_open(self, way: str) -> None:
         """Drop for good what goes that way."""
@@ -62,12 +83,16 @@ class Relay:
 
     def _run(self) -> None:
         while not self._stop:
-            for key, _ in self._selector.select(0.01):
+            ready, moved = self._selector.select(0.01), False
+            for key, _ in ready:
                 with self._lock:
                     if key.fileobj is self._listener:
                         self._accept()
+                        moved = True
                     elif key.fileobj in self._pairs:
-                        self._forward(key.fileobj)
+                        moved |= self._forward(key.fileobj)
+            if ready and not moved:  # all of it is held
+                threading.Event().wait(0.002)
 
     def _accept(self) -> None:
         near, _ = self._listener.accept()
@@ -78,16 +103,19 @@ class Relay:
             near.close()
             return
         self._inward.add(near)
+        self._accepted.append((near, far))
+        if self._later_held:
+            self._held_ends |= {near, far}
         for a, b in ((near, far), (far, near)):
             a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._pairs[a] = b
             self._selector.register(a, selectors.EVENT_READ)
 
-    def _forward(self, end: socket.socket) -> None:
+    def _forward(self, end: socket.socket) -> bool:
+        """Pass on what has come to one end; return False if that is held."""
         way = "in" if end in self._inward else "out"
-        if way in self.held:
-            self._stop or threading.Event().wait(0.002)
-            return
+        if way in self.held or end in self._held_ends:
+            return False
         other = self._pairs[end]
         try:
             data = end.recv(1 << 16)
@@ -100,3 +128,4 @@ class Relay:
         if not data:
             for each in (end, other):
                 self._forget(each)
+        return True

@@ -25,6 +25,8 @@ class _Attempt:
 
     socket: Any
     began: float
+    told: int
+    """Number of messages that its hello says were received."""
 
 
 class Client(IoThread):
@@ -137,11 +139,10 @@ class Client(IoThread):
         socket = self._sockets_from.client(
             self._context, self._address, self._keys, self._peer_timeout
         )
-        hello = protocol.Hello(
-            self._rank, self._keys.secret, self._token, self._session.had, os.getpid()
-        )
+        told = self._session.had
+        hello = protocol.Hello(self._rank, self._keys.secret, self._token, told, os.getpid())
         socket.send(hello.pack(), zmq.NOBLOCK)
-        self._attempt = _Attempt(socket, now)
+        self._attempt = _Attempt(socket, now, told)
 
     def _abandon_attempt(self) -> None:
         if self._attempt is not None:
@@ -154,7 +155,7 @@ class Client(IoThread):
         keepalive = keepalive_of(frame)
         if self._attempt is None or keepalive is None or not self._is_ours(token):
             return
-        if not self._session.resume(received):
+        if not self._session.resume(received, self._attempt.told):
             return
         first, self._server_pid, self._server_token = self._server_pid == 0, pid, token
         self._unplug()

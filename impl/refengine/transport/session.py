@@ -38,13 +38,18 @@ class Session:
             self._cursor += 1
             yield number, self._kept[number - self._first]
 
-    def resume(self, had: int) -> bool:
-        """Begin a new connection, whose peer has received `had`; return False if that cannot be."""
-        if not self._first <= had <= self.posted:
+    def resume(self, had: int, told: int | None = None) -> bool:
+        """Begin a new connection, whose peer has received `had`; return False if that cannot be.
+
+        A hello may be overtaken: while it is on its way, messages and receipts still arrive by the
+        connection before. So `had` may be less than what was confirmed since, and the peer knows no
+        more than `told`, the count in the frame that it got (all that is had now, if None).
+        """
+        if had > self.posted:
             return False
         self.confirm(had)
-        self._cursor = had
-        self._told = self.had
+        self._cursor = max(had, self._first)
+        self._told = self.had if told is None else told
         return True
 
     def start_over(self) -> bool:

@@ -21,7 +21,7 @@ def _known(name: str = "Q6/a", **more: Any) -> Known:
     return Known(**({"case": name, "kind": "hang", "target": "own", "cause": "waited"} | more))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.dictionaries(
         st.sampled_from(_CASES),

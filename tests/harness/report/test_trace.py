@@ -158,7 +158,7 @@ _EVENTS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(_EVENTS, max_size=40))
 def test_any_history_is_drawn_by_the_rules(events: list[Event]) -> None:
     rules(trace.text(trace.trace_of(History(events))))

@@ -43,7 +43,7 @@ def test_the_same_seed_builds_the_same_bytes_and_another_others(kind: MessageKin
     assert one != other
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from(_KINDS), st.integers(1, 300), st.integers(0, 10_000))
 def test_one_flipped_byte_changes_the_digest(kind: MessageKind, size: int, at: int) -> None:
     message = build(Message(kind, size), 1, 1, size)

@@ -168,16 +168,54 @@ def test_a_reset_loses_and_repeats_nothing(undo: ExitStack, resets: int):
 
 @pytest.mark.parametrize("ways", [("in",), ("out",), ("in", "out")])
 def test_a_cut_shorter_than_the_silence_loses_nothing(undo: ExitStack, ways: tuple[str, ...]):
-    net = Net(undo)
+    net = Net(undo, peer_timeout=SILENCE * 2)  # the other second is for a busy machine
     net.post(0, 50)
     net.relays[1].cut(*ways)
     net.post(50, 50)
-    threading.Event().wait(SILENCE * 0.7)  # the length of the cut is what is tested
+    threading.Event().wait(SILENCE * 1.2)  # the length of the cut is what is tested
     net.relays[1].heal()
     net.post(100, 50)
     net.check(150)
     assert not net.ear.ends
     assert not net.ears[1].ends
+
+
+def _once(done: Callable[[], object], within: float = 10.0) -> None:
+    until = time.monotonic() + within
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("held", [(), ("in",)])
+def test_a_hello_that_messages_overtake_is_a_good_one(undo: ExitStack, held: tuple[str, ...]):
+    net = Net(undo, peer_timeout=SILENCE * 2)
+    relay, ear = net.relays[1], net.ears[1]
+    net.clients[1].post(0, b"first")
+    net.ear.until(lambda: net.ear.got.get(1))
+    relay.cut("out")
+    relay.cut_later()
+    for n in range(50):
+        net.server.post(1, b"%d" % n)
+    _once(lambda: relay.accepted > 1)  # a connection is tried beside the quiet one
+    relay.cut_one(0, *held)
+    relay.held = set()
+    ear.until(lambda: len(ear.got.get(0, ())) == 50)
+    session = net.server._peers[1].session  # pyright: ignore[reportPrivateUsage] # only read
+    if not held:
+        _once(lambda: session.handed_over)
+    relay.cut_one(1)
+    net.ear.until(lambda: ("back", 1) in net.ear.breaks or net.ear.refusals)
+    assert not net.ear.refusals
+    relay.heal()
+    _once(lambda: session.handed_over)
+    net.server.post(1, b"last")
+    net.clients[1].post(0, b"last")
+    ear.until(lambda: len(ear.got[0]) == 51)
+    net.ear.until(lambda: net.ear.got[1] == [b"first", b"last"])
+    assert ear.got[0] == [*(b"%d" % n for n in range(50)), b"last"]
+    assert not net.ear.ends
+    assert not ear.ends
 
 
 def test_a_cut_past_the_silence_is_told_to_both_ends(undo: ExitStack):

@@ -122,7 +122,7 @@ def client(**state: Any) -> tuple[Any, Ear]:
 
 
 def tried(began: float) -> Any:
-    return _Attempt(SimpleNamespace(closed=False, close=lambda linger: None), began)
+    return _Attempt(SimpleNamespace(closed=False, close=lambda linger: None), began, 0)
 
 
 @pytest.mark.parametrize(

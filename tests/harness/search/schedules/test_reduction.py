@@ -89,20 +89,20 @@ def _same(program: Program, model: str, bound: int, *, by_turns: bool) -> None:
         assert fewer <= runs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(_programs(2, 5), st.integers(0, 3))
 def test_two_tasks_on_plain_memory(program: Program, bound: int) -> None:
     _same(program, "sequential", bound, by_turns=True)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(_programs(3, 3), st.integers(0, 2))
 def test_three_tasks_on_plain_memory(program: Program, bound: int) -> None:
     _same(program, "sequential", bound, by_turns=False)
 
 
 @pytest.mark.parametrize("model", ["tso", "relaxed", "view"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(program=_programs(2, 3), bound=st.integers(0, 2))
 def test_memory_that_is_seen_late(model: str, program: Program, bound: int) -> None:
     _same(program, model, bound, by_turns=False)
