@@ -46,6 +46,16 @@ def test_a_folder_that_is_no_run_is_told(tmp_path: Path) -> None:
         taken_up(Namespace(resume=tmp_path))
 
 
+def test_what_a_run_was_told_not_to_do_it_does_not_when_it_goes_on(tmp_path: Path) -> None:
+    started = ["--only", "R8/missing-segment", "--shrink", "0", "--no-attribution"]
+    assert main(["check", *started, "--out", str(tmp_path)]) == 0
+    (folder,) = tmp_path.iterdir()
+    on = taken_up(Namespace(resume=folder, shrink=None, attribution=None))
+    assert (on.shrink, on.attribution) == (0.0, False)
+    anew = taken_up(Namespace(resume=folder, shrink=5.0, attribution=True))
+    assert (anew.shrink, anew.attribution) == (5.0, True)
+
+
 def _cases(folder: Path) -> dict[str, dict[str, object]]:
     told = json.loads((folder / "verdict.json").read_text("utf-8"))
     return {case["id"]: case for item in told["invariants"].values() for case in item["cases"]}

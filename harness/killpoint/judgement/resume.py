@@ -14,6 +14,8 @@ from killpoint.verdict import CaseOutcome
 _ASKED, _ENDED = "asked.json", "cases.jsonl"
 _OPTIONS = ("target", "without", "only", "tier", "full", "depth", "device", "seed", "shard")
 """Options that decide which cases there are, and what each of them plays."""
+_REPEATED = ("shrink", "attribution")
+"""Options that a run goes on with, unless they are given anew (``None``: they are not)."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -41,7 +43,7 @@ class Kept:
 
 def begin(folder: Path, options: argparse.Namespace) -> Kept:
     """Keep what was asked in the folder of a run that begins; or of one that is taken up again."""
-    asked = {name: getattr(options, name) for name in _OPTIONS}
+    asked = {name: getattr(options, name) for name in _OPTIONS + _REPEATED}
     (folder / _ASKED).write_bytes(msgspec.json.encode(asked))
     return Kept(folder)
 
@@ -61,6 +63,8 @@ def taken_up(options: argparse.Namespace) -> argparse.Namespace:
     if missing:
         raise BadUsage(f"{folder / _ASKED}: does not say {', '.join(missing)}")
     asked["shard"] = tuple(asked["shard"])
+    anew = {name: getattr(options, name) for name in _REPEATED}
+    asked |= {name: value for name, value in anew.items() if value is not None}
     return argparse.Namespace(**vars(options) | asked)
 
 

@@ -50,7 +50,11 @@ connection was harmed."""
 _PAUSES = (0.01, 0.03, 0.08)
 _PACES = (0.02, 0.05)
 """Seconds that a slow party takes between two calls."""
-_CUTS = (0.1, 0.4)
+_CUTS = (0.1, 0.4, 2.4)
+"""Seconds; of the last, at most one in a program, which bears ``_SILENCE``."""
+_SILENCE = 4.0
+"""Seconds, less than twice the longest cut: a party may try another connection meanwhile, whose
+first words are overtaken by what the healed one carries."""
 _LATENCY = 0.06
 _AFTER_A_CUT = 1.8
 """Seconds for which a connection that came back is idle: it must be forgotten that it was gone."""
@@ -113,6 +117,8 @@ def programs(
             program.act("leave")
         program.act(draw(st.sampled_from(_ACTS[harm])))
     program.end()
+    if program.is_cut_for_long:
+        shape = msgspec.structs.replace(shape, silence=_SILENCE)
     return Scenario(case, [case.split("/")[0]], program.steps, shape=shape, seed=seed)
 
 
@@ -128,6 +134,7 @@ class _Program:
         self._resting: set[str] = set()
         self._asked = self._patient = self._bad = self._harmed = 0
         self._many = False
+        self.is_cut_for_long = False
         self._acts: dict[str, Callable[[], None]] = {
             "send": self._send,
             "receive": self._receive,
@@ -343,8 +350,10 @@ class _Program:
         if how == "reset":
             self.steps.append(Fault("reset", role))
         else:
-            pause = Pause(self._draw(st.sampled_from(_CUTS)))
-            self.steps += [Fault("cut", role), pause, Fault("heal", role)]
+            cuts = _CUTS[:-1] if self.is_cut_for_long else _CUTS
+            seconds = self._draw(st.sampled_from(cuts))
+            self.is_cut_for_long |= seconds == _CUTS[-1]
+            self.steps += [Fault("cut", role), Pause(seconds), Fault("heal", role)]
 
 
 def _messages(chunk_bytes: int) -> st.SearchStrategy[Message]:

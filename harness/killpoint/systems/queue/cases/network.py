@@ -194,6 +194,33 @@ def _through_back_off() -> list[Scenario]:
     return _on_hosts(queue_scenario(id, *steps, readers=2, remote=2, silence=6.0))
 
 
+def _past_half() -> list[Scenario]:
+    """What goes by the healed connections may overtake those that were tried beside them.
+
+    Two readers are cut off for 2.4 of 4 s that are borne, and get messages twice after that.
+    """
+    id = "Q18/cut-past-half-of-the-silence"
+    batch = [small(5), Message("array", 100_000)]
+    steps: list[AnyStep] = [
+        *OPEN_QUEUE,
+        Receive(18, timeout=9.0),
+        Send(batch, timeout=5.0),
+        WaitBlocked(("readers",)),
+        Fault("cut", "reader-0"),
+        Fault("cut", "reader-1", toward="role"),
+        Send(batch, timeout=9.0),
+        Pause(2.4),
+        *(Fault("heal", role) for role in ("reader-0", "reader-1")),
+        Send(batch, timeout=9.0),
+        Wait(within=20.0),
+        Pause(0.5),
+        Receive(6, timeout=9.0),
+        Send(batch, timeout=9.0),
+        Wait(within=20.0),
+    ]
+    return [queue_scenario(id, *steps, readers=2, remote=2, silence=4.0)]
+
+
 def _half_open(id: str, summary: str, toward: str) -> Case:
     fault = Fault("half-open", "reader-0", toward="role" if toward == "reader" else "peer")
     return queue_case(id, summary, lambda: [_told(id, fault, silence=1.5)], *_WIRED)
@@ -287,6 +314,12 @@ CASES: tuple[Case, ...] = (
         _through_back_off,
         "remote",
         "deadlines",
+    ),
+    queue_case(
+        "Q18/cut-past-half-of-the-silence",
+        "cuts of 2.4 s, of 4 s that are borne; messages again once all has come",
+        _past_half,
+        *_WIRED,
     ),
     queue_case(
         "Q18/link-down-past-silence-is-told",
