@@ -133,7 +133,7 @@ class _Program:
         self._slow: set[str] = set()
         self._resting: set[str] = set()
         self._asked = self._patient = self._bad = self._harmed = 0
-        self._many = False
+        self._many = self._reset = False
         self.is_cut_for_long = False
         self._acts: dict[str, Callable[[], None]] = {
             "send": self._send,
@@ -348,12 +348,22 @@ class _Program:
         role = self._draw(st.sampled_from(("writer", *self._shape.connecting())))
         how = self._draw(st.sampled_from(("reset", "cut")))
         if how == "reset":
+            self._reset = True
             self.steps.append(Fault("reset", role))
         else:
-            cuts = _CUTS[:-1] if self.is_cut_for_long else _CUTS
-            seconds = self._draw(st.sampled_from(cuts))
-            self.is_cut_for_long |= seconds == _CUTS[-1]
-            self.steps += [Fault("cut", role), Pause(seconds), Fault("heal", role)]
+            self._cut(role)
+
+    def _cut(self, role: str) -> None:
+        """Cut a party off for a while; not for long right after a reset, or it looks dead."""
+        seconds = self._draw(st.sampled_from(_CUTS))
+        is_long = seconds == _CUTS[-1] and not (self._reset or self.is_cut_for_long)
+        self.steps.append(Fault("cut", role))
+        if is_long:
+            self.is_cut_for_long = True
+            self._send()
+        elif seconds == _CUTS[-1]:
+            seconds = _CUTS[0]
+        self.steps += [Pause(seconds), Fault("heal", role)]
 
 
 def _messages(chunk_bytes: int) -> st.SearchStrategy[Message]:
