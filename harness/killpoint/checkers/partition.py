@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.invariant import Level
 from killpoint.scenario import NETWORK_FAULTS
+from killpoint.verdict import Violation
 
 DEFAULT_SILENCE = 10.0
 """Seconds; for targets whose silence is not set."""
@@ -49,3 +52,10 @@ def longest_cut(faults: list[Event]) -> float:
             ]
             longest = max(longest, (min(heals, default=fault.t) - fault.t) / 1e9)
     return longest
+
+
+def through(faults: list[Event], found: Violation) -> Violation:
+    """Return a loss or a hang with what was done to the connections meanwhile: ``reset``, say."""
+    words = dict.fromkeys(fault.text("fault") for fault in faults)
+    cause = f"{found.cause} (connections: {', '.join(words)})"
+    return msgspec.structs.replace(found, cause=cause)

@@ -192,3 +192,10 @@ def test_a_way_that_nothing_went_during_the_cut_is_inconclusive(source: int) -> 
 def test_no_harm_done_is_inconclusive() -> None:
     with pytest.raises(Inconclusive, match="no connection was harmed"):
         group_judged("G4", CutTape().posts(0, 1, 0).takes(1, 0, 0), CUT)
+
+
+def test_an_error_after_a_reset_says_what_was_done_to_the_connections() -> None:
+    tape = CutTape().begins(0, 1).harms("reset").told(0, "Broken pipe", "error")
+    (found,) = group_judged("G4", tape, Fault("reset", "rank-1")).violations
+    told = "ended with error although rank-1 was there: Broken pipe (connections: reset)"
+    assert found.cause.endswith(told)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from killpoint.checkers.error_names_rank import names_one_of
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
+from killpoint.checkers.partition import network_faults, through
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -152,9 +153,12 @@ def _why_not(
         return None  # it had all there was, and was to be told that no more comes
     if call.outcome == "timeout" and not (waiting and _long_since(history, waiting, call.ended)):
         return None  # nothing had been sent, or just now: it was to run out
-    what = f"object {due} was sent" if waiting else "nothing was wrong"
+    what = f"object {due} was sent" if waiting else f"{stream.source} was there"
     cause = f"{call.words()} ended with {call.outcome} although {what}: {call.error}"
-    return _says(history, stream, call, "lost", cause)
+    found = _says(history, stream, call, "lost", cause)
+    faults = [each for each in network_faults(history) if each.t <= call.ended.t]
+    done = [each for each in faults if each.text("fault") != "heal"]
+    return through(done, found) if done else found
 
 
 def _long_since(history: History, waiting: Call, ended: Event) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs, ordered_end
 from killpoint.checkers.overlap import overlap, span
-from killpoint.checkers.partition import network_faults
+from killpoint.checkers.partition import network_faults, through
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -24,7 +24,6 @@ from killpoint.scenario import Scenario
 from killpoint.systems.queue.checks.deadlines import PROMPT, late_or_early
 from killpoint.systems.queue.checks.delivery import check_r6_no_aliasing
 from killpoint.systems.queue.checks.lifecycle import numbers_in
-from killpoint.systems.queue.checks.partitions import through
 from killpoint.systems.queue.record import Got, Sent, got, mismatches, sent, wrong_data
 from killpoint.verdict import Violation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs, hangs_of
-from killpoint.checkers.partition import bound, longest_cut, network_faults, silence
+from killpoint.checkers.partition import bound, longest_cut, network_faults, silence, through
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -161,13 +161,6 @@ def _nothing_lost(scenario: Scenario, history: History, faults: list[Event]) -> 
         raise Inconclusive("nothing was sent since a connection was harmed")
     arrived = sum(c.outcome == "ok" for r in scenario.readers() for c in got(history, r))
     return Finding(found[:1], {"messages": arrived})
-
-
-def through(faults: list[Event], found: Violation) -> Violation:
-    """Return a loss or a hang with what was done to the connections meanwhile: ``reset``, say."""
-    words = dict.fromkeys(fault.text("fault") for fault in faults)
-    cause = f"{found.cause} (connections: {', '.join(words)})"
-    return msgspec.structs.replace(found, cause=cause)
 
 
 def _unsent(history: History) -> list[Violation]:
