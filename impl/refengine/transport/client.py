@@ -70,6 +70,7 @@ class Client(IoThread):
         self._current: Any = None
         self._keepalive: TcpKeepalive | None = None
         self._attempt: _Attempt | None = None
+        self._attempts = 0
         self._broken_at: float | None = None
         self._unheard: list[Any] = []  # sockets whose far end may not have heard the goodbye
         self._patience = patience or 0.0
@@ -139,8 +140,11 @@ class Client(IoThread):
         socket = self._sockets_from.client(
             self._context, self._address, self._keys, self._peer_timeout
         )
+        self._attempts += 1
         told = self._session.had
-        hello = protocol.Hello(self._rank, self._keys.secret, self._token, told, os.getpid())
+        hello = protocol.Hello(
+            self._rank, self._keys.secret, self._token, told, os.getpid(), self._attempts
+        )
         socket.send(hello.pack(), zmq.NOBLOCK)
         self._attempt = _Attempt(socket, now, told)
 

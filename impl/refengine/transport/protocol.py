@@ -15,7 +15,7 @@ HELLO, WELCOME, REFUSED, DATA, RECEIVED, BYE, DROPPED, UNSAID, HEARD = range(1, 
 TOKEN_BYTES = 16
 
 _MAGIC = b"RFL1"
-_HELLO = struct.Struct(f">B4sI32s{TOKEN_BYTES}sQI")
+_HELLO = struct.Struct(f">B4sI32s{TOKEN_BYTES}sQII")
 _WELCOME = struct.Struct(f">BQI{TOKEN_BYTES}s")
 _REFUSED = struct.Struct(">Bi")
 _NUMBER = struct.Struct(">BQ")
@@ -32,10 +32,12 @@ class Hello:
     received: int
     """Number of messages that it has received: the server goes on from there."""
     pid: int
+    attempt: int
+    """Number of the connection among those that the client has tried: hellos may change places."""
 
     def pack(self) -> bytes:
         """Return the frame."""
-        fields = self.rank, self.secret, self.token, self.received, self.pid
+        fields = self.rank, self.secret, self.token, self.received, self.pid, self.attempt
         return _HELLO.pack(HELLO, _MAGIC, *fields)
 
     @classmethod

@@ -31,6 +31,8 @@ class _Peer:
     session: Session = field(default_factory=Session)
     token: bytes = b""
     pid: int = 0
+    attempt: int = 0
+    """Number of the client's connection that is used, among those that it has tried."""
     identity: bytes | None = None
     keepalive: TcpKeepalive | None = None
     broken_at: float | None = None
@@ -174,6 +176,8 @@ class Server(IoThread):
             self._refuse(identity, hello, f"unknown; the ranks are {sorted(self._peers)}")
         elif peer.gone is not None:
             self._answer(identity, bytes([protocol.DROPPED]))
+        elif peer.token == hello.token and hello.attempt < peer.attempt:
+            return  # the client has given that connection up for the one that is used
         elif peer.token not in (b"", hello.token) and not self._is_free(peer):
             if patient:
                 self._claims.append((identity, head, frame))
@@ -194,6 +198,7 @@ class Server(IoThread):
         if keepalive is None and not peer.token and self._unsaid is not None:
             return  # it has gone away again
         first, peer.token, peer.pid = not peer.token, hello.token, hello.pid
+        peer.attempt = hello.attempt
         peer.forgotten_at = None
         peer.unplug()
         peer.broken_at = self._clock() if keepalive is None else None

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from refengine.transport import Client, Gone, Server, protocol
+from refengine.transport import server as server_module
 from refengine.transport.client import _Attempt
 from refengine.transport.io_thread import RETURN_WITHIN
 from refengine.transport.server import _Peer
@@ -100,9 +101,25 @@ def test_a_hello_whose_connection_is_gone_again_is_a_break(unplugged: bool):
     server, ear = made(Server, _pid=1, _token=b"hub")
     server._answer = lambda *_: True
     far, keepalive = _Peer(3), None if unplugged else Pulse()
-    server._plug(far, b"id", SimpleNamespace(token=b"it", pid=7), keepalive)
+    server._plug(far, b"id", SimpleNamespace(token=b"it", pid=7, attempt=1), keepalive)
     assert ear.heard == [("arrived", 3)]
     assert (far.keepalive, far.broken_at) == (keepalive, NOW if unplugged else None)
+
+
+@pytest.mark.parametrize(("attempt", "used"), [(1, b"known"), (2, b"new"), (3, b"new")])
+def test_the_hello_of_a_connection_that_was_given_up_changes_nothing(
+    attempt: int, used: bytes, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(server_module, "keepalive_of", lambda _frame: Pulse())
+    token, answers = b"t" * protocol.TOKEN_BYTES, list[Any]()
+    keys = SimpleNamespace(match=lambda _secret: True)
+    server, ear = made(Server, _pid=1, _token=b"h" * protocol.TOKEN_BYTES, _keys=keys)
+    far = _Peer(3, token=token, attempt=2, identity=b"known", keepalive=Pulse())
+    server._peers, server._answer = {3: far}, lambda *frames: answers.append(frames)
+    server._greet(b"new", protocol.Hello(3, b"s" * 32, token, 0, 7, attempt).pack(), object())
+    assert far.identity == used
+    assert bool(answers) == (used == b"new")
+    assert ear.heard == ([("back", 3)] if answers else [])
 
 
 # -- the spoke ------------------------------------------------------------------------------
