@@ -31,7 +31,7 @@ def test_e1_a_request_that_its_client_gave_up_is_a_hang() -> None:
     tape = ServerTape().strikes(3, "kill", "worker-0").asks(2, "hang", 63).asks(2, "error", 4)
     tape.at(64, "seen", part="core-0", stack=["wait (shm.py:1)"], state="S")
     cause = _cause(tape, "E1", "hang")
-    assert "1 of 2 requests had not ended" in cause
+    assert "1 of 2 requests had not ended when their clients gave up, after 61 s" in cause
     assert "worker-0 had been killed" in cause
     assert "core waits in wait (shm.py:1)" in cause
 
