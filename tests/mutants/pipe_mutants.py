@@ -244,8 +244,8 @@ PIPE: tuple[Mutant, ...] = (
         "K8/taken-in-another-order",
         "wrong-data",
         "pipe/block_receiver.py",
-        "        return self._by_request.get(request)\n",
-        "        return next(iter(list(self._by_request.values())), None)\n",
+        "        known = self._of(request)\n",
+        "        known = list(self._incoming.values())[:1]\n",
     ),
     one(
         "k8_served_without_leave",
@@ -260,8 +260,8 @@ PIPE: tuple[Mutant, ...] = (
         "K8/asked-for-twice",
         "duplicate",
         "pipe/block_receiver.py",
-        "            append_atomically(taken, self._by_request.pop, found.request)\n",
-        "            append_atomically(taken, self._by_request.get, found.request)\n",
+        "            append_atomically(taken, self._incoming.pop, found.transfer)\n",
+        "            append_atomically(taken, self._incoming.get, found.transfer)\n",
     ),
     one(
         "k8_blocks_are_served_as_they_come",
@@ -300,9 +300,9 @@ PIPE: tuple[Mutant, ...] = (
         "H4/generated",
         "lost starved",
         "pipe/block_receiver.py",
-        "        for each in list(self._by_request.values()):\n            if now >= each.until:\n",
-        "        over = any(now >= each.until for each in list(self._by_request.values()))\n"
-        "        for each in list(self._by_request.values()):\n"
+        "        for each in list(self._incoming.values()):\n            if now >= each.until:\n",
+        "        over = any(now >= each.until for each in list(self._incoming.values()))\n"
+        "        for each in list(self._incoming.values()):\n"
         "            if over:\n",
     ),
     Mutant(

@@ -38,28 +38,36 @@ class BlockReceiver:
 
     def __init__(self, most: int, shape_checksum: Callable[[Any], int]) -> None:
         self._most, self._shape_checksum = most, shape_checksum
-        self._by_request: dict[bytes, Incoming] = {}
+        self._incoming: dict[bytes, Incoming] = {}
+        """By transfer. Of a request, all that were granted and not taken yet, and the newest."""
         self._past: OrderedDict[bytes, None] = OrderedDict()
 
     def of(self, request: bytes) -> Incoming | None:
-        """Return the transfer of a request, if there is one."""
-        return self._by_request.get(request)
+        """Return the transfer of a request that is due, if there is one.
+
+        One that was granted goes first: its sender believes that it arrived.
+        """
+        known = self._of(request)
+        return next(
+            (each for each in known if each.state == "granted"), known[-1] if known else None
+        )
 
     @property
     def nbytes(self) -> int:
         """Bytes of all blocks kept."""
-        return sum(each.nbytes for each in list(self._by_request.values()))
+        return sum(each.nbytes for each in list(self._incoming.values()))
 
     def block(self, label: BlockLabel, block: Any, now: float) -> None:
         """Add a block to its transfer."""
         if label.transfer in self._past:
             return  # late: its transfer has ended
-        found = self._by_request.get(label.request)
-        if found is None or found.transfer != label.transfer:
-            if found is not None:
-                self._end(found)  # stale: the sender has begun anew
+        found = self._incoming.get(label.transfer)
+        if found is None:
+            for each in self._of(label.request):
+                if each.state != "granted":
+                    self._end(each)  # stale: the sender has begun anew
             found = Incoming(label.transfer, label.request, label.count, now + label.lease)
-            self._by_request[label.request] = found
+            self._incoming[label.transfer] = found
         wrong = self._objection(found, label, block, now)
         if wrong:
             self._fail(found, wrong)
@@ -74,31 +82,29 @@ class BlockReceiver:
 
     def granted(self, transfer: bytes) -> None:
         """Mark a transfer as granted by its sender: it may be served."""
-        found = self._find(transfer)
+        found = self._incoming.get(transfer)
         if found is not None and found.state == "whole":
             found.state = "granted"
 
     def failed(self, transfer: bytes) -> None:
         """Fail a transfer that its sender has given up."""
-        found = self._find(transfer)
+        found = self._incoming.get(transfer)
         if found is not None and found.state != "granted":
             self._fail(found, "its sender gave it up")
         self._remember(transfer)
 
     def expire(self, now: float) -> float | None:
         """End transfers whose lease is over; return the seconds until the next one ends."""
-        for each in list(self._by_request.values()):
+        for each in list(self._incoming.values()):
             if now >= each.until:
                 self._end(each)
-        waiting = [each.until - now for each in list(self._by_request.values())]
+        waiting = [each.until - now for each in list(self._incoming.values())]
         return min(waiting) if waiting else None
 
     def take(self, found: Incoming, taken: list[Incoming]) -> bool:
         """Move a transfer to `taken`; False if another caller has it, or its lease has ended."""
-        if self._by_request.get(found.request) is not found:
-            return False
         try:
-            append_atomically(taken, self._by_request.pop, found.request)
+            append_atomically(taken, self._incoming.pop, found.transfer)
         except KeyError:
             return False
         return True
@@ -106,18 +112,19 @@ class BlockReceiver:
     def put_back(self, taken: list[Incoming]) -> None:
         """Return transfers that were not taken, after all."""
         while taken:
-            self._by_request.setdefault(taken[-1].request, taken[-1])
+            self._incoming[taken[-1].transfer] = taken[-1]
             taken.pop()
 
-    def _find(self, transfer: bytes) -> Incoming | None:
-        known = list(self._by_request.values())
-        return next((each for each in known if each.transfer == transfer), None)
+    def _of(self, request: bytes) -> list[Incoming]:
+        return [each for each in list(self._incoming.values()) if each.request == request]
 
     def _objection(self, found: Incoming, label: BlockLabel, block: Any, now: float) -> str:
         if found.state in ("failed", "granted"):
             return ""
         if now >= found.until:
             return f"block {label.index} came after the lease"
+        if label.request != found.request:
+            return f"block {label.index} is of another request"
         if label.count != found.count:
             return f"block {label.index} says that there are {label.count}, not {found.count}"
         if label.checksum != self._shape_checksum(block):
@@ -133,14 +140,13 @@ class BlockReceiver:
         found.state, found.reason = "failed", reason
         found.blocks, found.nbytes = [], 0
         self._remember(found.transfer)
-        failed = [each for each in self._by_request.values() if each.state == "failed"]
+        failed = [each for each in list(self._incoming.values()) if each.state == "failed"]
         if len(failed) > _FAILED_MOST:
             self._end(failed[0])
 
     def _end(self, found: Incoming) -> None:
         self._remember(found.transfer)
-        if self._by_request.get(found.request) is found:
-            self._by_request.pop(found.request, None)
+        self._incoming.pop(found.transfer, None)
 
     def _remember(self, transfer: bytes) -> None:
         self._past[transfer] = None

@@ -190,8 +190,10 @@ class _Joiner(_Rendezvous):
         control.close()
         return Neighbours(out, into)
 
-    def _link(self, purpose: int, address: tuple[str, int], rank: int) -> Link:
-        """Connect, as often as it takes until the server listens."""
+    def _link(
+        self, purpose: int, address: tuple[str, int], rank: int, control: Link | None = None
+    ) -> Link:
+        """Connect, as often as it takes until the server listens; PeerDied if `control` ends."""
         info = self._info
         me = ClientInfo(info.rank, info.size, purpose, os.getpid(), info.location)
 
@@ -202,6 +204,8 @@ class _Joiner(_Rendezvous):
             try:
                 found = self._undo.acquire(_drop, connect)
             except ConnectionError:
+                if control is not None:  # rank 0 ends it once any rank is gone, this one perhaps
+                    _check(control)
                 select.poll().poll(min(_RETRY_INTERVAL, self._left()) * 1000)
                 continue
             if isinstance(found, str):
@@ -223,12 +227,12 @@ class _Joiner(_Rendezvous):
         if rank:
             port, host = _ADDRESS.unpack(_read(control, _ADDRESS.size, self._left))
             address = host.rstrip(b"\0").decode(), port
-        return self._link(rank, address, rank)
+        return self._link(rank, address, rank, control)
 
     def _await_successor(self, control: Link, mine: HandshakeServer | None) -> Link:
         info = self._info
         if mine is None:
-            return self._link(info.rank, (info.host, info.port), 0)
+            return self._link(info.rank, (info.host, info.port), 0, control)
         while mine.missing:
             mine.wait(self._left(), control.sock.fileno())
             _check(control)

@@ -33,6 +33,8 @@ class Sender:
         self._close_by: float | None = None
         self._partial_write: PartialWrite | None = None
         self._awaited: bool | None = None
+        self._leaving = False
+        """True once the goodbye is what is written."""
         self._replies: list[bytes] = []
         self._wakeup = Wakeup()
         self._thread = threading.Thread(target=self._run, name="refengine-pipe", daemon=True)
@@ -154,6 +156,7 @@ class Sender:
         elif current is not None:
             self._begin(current)
         elif self._close_by is not None:
+            self._leaving = True  # first: what is handed in from now on is not what is written
             self._partial_write = PartialWrite(
                 self._packed(Header(Kind.BYE, self.send_queue.number)), _NOTHING
             )
@@ -178,8 +181,8 @@ class Sender:
             except OSError as error:
                 self._hear()  # the receiver may have sent the reason
                 self._break(error)
-        elif current is None or current.snapshot is None:
-            self._end = PipeClosed("this rank")  # that was the goodbye
+        elif self._leaving or current is None or current.snapshot is None:
+            self._leave()
         elif self._awaited is None:
             self._awaited = current.snapshot.beside()
         elif self._awaited:
@@ -263,6 +266,13 @@ class Sender:
             self._end = error  # first: a call that hands in after this sees it
             if self.send_queue.unsent() or isinstance(error, SendFailed | MetadataRefused):
                 self._unreported.append(error)
+
+    def _leave(self) -> None:
+        """End, now that the goodbye has left: what was handed in meanwhile does not follow it."""
+        self._end = PipeClosed("this rank")  # first, as above
+        lost = self.send_queue.unsent()
+        if lost:
+            self._unreported.append(TensorsLost(lost, "this rank had said goodbye"))
 
     def _finish(self) -> None:
         """Wake every caller and release everything, whatever happened. May be called again."""

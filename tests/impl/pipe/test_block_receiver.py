@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from refengine.pipe.block_receiver import BlockReceiver, Incoming
@@ -138,6 +141,70 @@ def test_a_transfer_that_began_later_takes_the_place_of_an_older():
     assert state(found) == ("whole", "")
     found.granted(ONE)
     assert state(found) == ("whole", "")
+
+
+def test_one_that_was_granted_is_taken_before_one_that_began_later():
+    found = whole()
+    found.granted(ONE)
+    found.block(label(0, transfer=TWO), BLOCK, 1.0)
+    first = found.of(A)
+    assert first is not None
+    assert (first.transfer, first.state) == (ONE, "granted")
+    assert found.nbytes == 48
+    taken: list[Incoming] = []
+    assert found.take(first, taken)
+    assert state(found) == ("coming", "")
+    found.put_back(taken)
+    assert found.of(A) is first
+    assert found.take(first, taken)
+    found.block(label(1, transfer=TWO), BLOCK, 1.0)
+    assert state(found) == ("whole", "")
+
+
+def test_who_takes_one_leaves_what_has_come_since():
+    found = whole()
+    found.failed(ONE)
+    first = found.of(A)
+    assert first is not None
+    found.block(label(0, transfer=TWO), BLOCK, 1.0)
+    taken: list[Incoming] = []
+    assert not found.take(first, taken)
+    assert not taken
+    assert state(found) == ("coming", "")
+
+
+def test_a_block_of_another_request_fails_a_transfer():
+    found = block_receiver()
+    found.block(label(0), BLOCK, 0.0)
+    found.block(label(1, request=B), BLOCK, 0.0)
+    assert state(found) == ("failed", "block 1 is of another request")
+    assert found.of(B) is None
+
+
+class Failed(Incoming):
+    """While it is looked at, another call takes one that is kept."""
+
+    take: Callable[[], object]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "state":
+            super().__getattribute__("take")()
+        return super().__getattribute__(name)
+
+
+def test_one_may_be_taken_while_another_fails():
+    found = block_receiver()
+    for each in range(3):
+        name = each.to_bytes(16, "big")
+        found.block(label(1, transfer=name, request=name), BLOCK, 0.0)
+    first, second = (found.of(each.to_bytes(16, "big")) for each in range(2))
+    assert first is not None
+    assert second is not None
+    first.__class__ = Failed
+    first.take = lambda: found.take(second, [])
+    found.block(label(1), BLOCK, 0.0)
+    assert state(found) == ("failed", "block 0 is missing, 1 came")
+    assert found.of(second.request) is None
 
 
 def test_requests_are_apart():

@@ -1,5 +1,6 @@
 """Taking blocks: READY is sent once, a struck call gives them back, late ones are recognized."""
 
+import threading
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,9 @@ from refengine.pipe.errors import BlocksFailed
 from refengine.pipe.protocol import BlockLabel, BlockMessage, shape_checksum
 
 from ..striking import strikes
-from .pairs import Beside
+from .pairs import GIVEN, Beside
 from .test_block_receiver import BLOCK, ONE, TWO, A, B, block_receiver, label, state, whole
-from .test_blocks import BLOCKS, Message, pair, said
+from .test_blocks import BLOCKS, Block, Message, pair, said
 
 
 def test_what_comes_of_a_failed_transfer_after_it_was_told_is_late():
@@ -82,7 +83,7 @@ def test_a_sender_is_told_once_that_its_blocks_are_wanted():
 
     with pair() as (_, receiver, _one, other):
         other.meddle = hold
-        receiver._block_receiver._by_request = dict(whole()._by_request)
+        receiver._block_receiver._incoming = dict(whole()._incoming)
         found = receiver._block_receiver.of(A)
         assert found is not None
         found.until = receiver._clock() + 60.0
@@ -204,3 +205,29 @@ def test_nobody_waits_for_less_than_no_time_or_for_more_than_a_look_at_once():
         with pytest.raises(DeadlinePassed):
             sender._wait(queue, 0.0, "a", 0.0)
         sender._clock = monotonic
+
+
+def test_blocks_that_were_granted_stay_when_their_id_is_used_again_at_once():
+    """The next blocks come before the call that waits has woken up for the ones that it got."""
+    again, came = [Block("again")], threading.Event()
+    with pair() as (sender, receiver, one, other):
+        handle = receiver._block_receiver.block
+
+        def watched(told: BlockLabel, block: Any, now: float) -> None:
+            handle(told, block, now)
+            if block is again[0]:
+                came.set()
+
+        def asked(message: Message) -> list[Message]:
+            one.inbox.put(message)
+            assert came.wait(GIVEN)
+            return []
+
+        receiver._block_receiver.block = watched
+        other.meddle = asked
+        takes = Beside(lambda: receiver.recv_kv("a", timeout=GIVEN))
+        sender.send_kv("a", BLOCKS, lease=60.0)
+        sends = Beside(lambda: sender.send_kv("a", again, lease=60.0))
+        assert takes.result() == BLOCKS
+        assert receiver.recv_kv("a", timeout=GIVEN) == again
+        sends.result()

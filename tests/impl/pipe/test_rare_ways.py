@@ -42,7 +42,7 @@ class Raced(dict[bytes, Any]):
 def test_of_two_takers_the_slower_gets_nothing():
     found = BlockReceiver(1000, shape_checksum)
     found.block(label(0), BLOCK, 0.0)
-    found._by_request = Raced(found._by_request)
+    found._incoming = Raced(found._incoming)
     one = found.of(A)
     assert one is not None
     assert not found.take(one, [])

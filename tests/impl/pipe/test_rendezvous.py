@@ -11,8 +11,8 @@ from refengine.base.clock import monotonic
 from refengine.base.security import Keys, SocketFactory
 from refengine.errors import BarrierFailed, DeadlinePassed, PeerDied, RankRefused
 from refengine.pipe import rendezvous
-from refengine.pipe.handshake import CONTROL, HandshakeServer
-from refengine.pipe.link import CPU, Location
+from refengine.pipe.handshake import CONTROL, ClientInfo, HandshakeServer, connect_to_server
+from refengine.pipe.link import CPU, Link, Location
 from refengine.pipe.rendezvous import Neighbours, RankInfo, connect_ring
 
 from ..roles import until
@@ -31,10 +31,10 @@ def rank_info(
     host: str = "127.0.0.1",
     location: Location = HERE,
     handshake_timeout: float = 5.0,
+    sockets: SocketFactory | None = None,
 ) -> RankInfo:
-    return RankInfo(
-        host, port, rank, size, keys, location, handshake_timeout, SocketFactory(), monotonic
-    )
+    sockets = sockets or SocketFactory()
+    return RankInfo(host, port, rank, size, keys, location, handshake_timeout, sockets, monotonic)
 
 
 def met(size: int, host: str = "127.0.0.1") -> list[Neighbours]:
@@ -93,6 +93,64 @@ def test_a_rank_that_comes_and_goes_is_called_dead():
         connect_ring(rank_info(port, 1, 3), 0.3)
     with pytest.raises(PeerDied, match="rank 1"):
         host.result()
+
+
+class Refused(SocketFactory):
+    """Notices when nobody listens at an address."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.seen = port, threading.Event()
+
+    def connect_tcp(self, host: str, port: int, timeout: float | None) -> socket.socket:
+        try:
+            return super().connect_tcp(host, port, timeout)
+        except ConnectionRefusedError:
+            if port == self.port:
+                self.seen.set()
+            raise
+
+
+def test_a_rank_whose_predecessor_is_gone_does_not_go_on_knocking_there():
+    """Rank 1 goes after it has said where it listens, and before rank 2 has come there."""
+    port, deserted = free_port(), free_port()
+    sockets = Refused(deserted)
+    host = Beside(connect_ring, rank_info(port, 0, 3), 60.0)
+    while not _listens(port):
+        assert host.is_alive()
+    one = connect_to_server(
+        ("127.0.0.1", port), KEYS, ClientInfo(1, 3, CONTROL, 1, HERE), 0, lambda: 10.0, sockets
+    )
+    assert isinstance(one, Link)
+    one.sock.send(rendezvous._ADDRESS.pack(deserted, b"127.0.0.1"))
+    two = Beside(connect_ring, rank_info(port, 2, 3, sockets=sockets), 60.0)
+    assert sockets.seen.wait(10.0)
+    one.close()
+    with pytest.raises(PeerDied, match="rank 1"):
+        host.result()
+    with pytest.raises(PeerDied, match="rank 0"):
+        two.result()
+
+
+def test_a_rank_does_not_go_on_knocking_at_a_rank_0_that_is_gone():
+    port = free_port()
+    door = {(1, CONTROL)}
+    host = HandshakeServer(
+        "127.0.0.1",
+        port,
+        KEYS,
+        2,
+        HERE,
+        door,
+        handshake_timeout=5.0,
+        sockets=SocketFactory(),
+        clock=monotonic,
+    )
+    one = Beside(connect_ring, rank_info(port, 1, 2), 60.0)
+    while host.missing:
+        host.wait(10.0)
+    host.drop()
+    with pytest.raises(PeerDied, match="rank 0"):
+        one.result()
 
 
 @pytest.mark.parametrize(

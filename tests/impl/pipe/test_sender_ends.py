@@ -1,17 +1,18 @@
 """What a sender's steps leave behind, and in which order it tells what went wrong."""
 
 import select
+import threading
 from queue import Empty
 from typing import Any
 
 import pytest
 
 from refengine.errors import DeadlinePassed, PeerDied
-from refengine.pipe.errors import PipeClosed, SendFailed
+from refengine.pipe.errors import PipeClosed, SendFailed, TensorsLost
 from refengine.pipe.link import Reply, pack_reply
 from refengine.pipe.send_queue import Transfer
 
-from .pairs import Bytes, links, sender
+from .pairs import GIVEN, Beside, Bytes, links, receiver, sender
 from .test_sender_steps import Handle, Torn, hand_in, unstarted
 
 
@@ -109,3 +110,48 @@ def test_a_thread_that_ended_and_could_not_say_why_is_called_so_and_holds_nothin
         assert one._partial_write is None
         with pytest.raises(SendFailed, match="the pipe's thread has ended"):
             one.check()
+
+
+def test_what_is_handed_in_while_the_goodbye_leaves_is_told_to_be_lost():
+    """A call that copies its tensor while another closes, as the last of what was sent leaves."""
+    copying, go_on, late = threading.Event(), threading.Event(), Bytes(b"late")
+
+    def copied() -> Bytes:
+        copying.set()
+        assert go_on.wait(GIVEN)
+        return late
+
+    with unstarted() as (one, into):
+        sends = Beside(one.send, len(late.data), copied, GIVEN)
+        while not copying.is_set():
+            assert sends.is_alive()
+            one.send_queue.advance()
+        one._close_by = one._clock() + GIVEN
+        one._guarded_step()
+        go_on.set()
+        sends.result()
+        while one._end is None:
+            one._guarded_step()
+        with pytest.raises(TensorsLost, match="1 tensor") as caught:
+            one.close(GIVEN)
+        assert caught.value.count == 1
+        assert late.freed
+        assert one.send_queue.nbytes() == 0
+        end = receiver(into)
+        with pytest.raises(PipeClosed, match="rank 0"):
+            end.receive(GIVEN)
+        end.close(1.0)
+
+
+def test_a_goodbye_when_all_has_left_loses_nothing():
+    with unstarted() as (one, into):
+        one._close_by = one._clock() + GIVEN
+        while one._end is None:
+            one._guarded_step()
+        one.close(GIVEN)
+        with pytest.raises(PipeClosed, match="this rank"):
+            one.check()
+        end = receiver(into)
+        with pytest.raises(PipeClosed, match="rank 0"):
+            end.receive(GIVEN)
+        end.close(1.0)
