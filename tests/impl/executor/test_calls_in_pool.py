@@ -101,6 +101,23 @@ def test_a_late_reply_never_reaches_a_later_call(two, tmp_path):
     assert works(two)
 
 
+def test_who_has_answered_is_not_told_as_late(two, tmp_path):
+    go, answered = tmp_path / "go", tmp_path / "answered"
+
+    def work(worker, go, answered):
+        if worker.context.rank == 0:
+            return worker.wait_for(go)
+        return worker.touch(answered)
+
+    pytest.importorskip("cloudpickle")
+    with pytest.raises(CallTimedOut) as late:
+        two.collective_rpc(work, 1.0, (str(go), str(answered)))
+    assert answered.exists()
+    assert late.value.ranks == [0]
+    go.write_text("")
+    assert works(two)
+
+
 def test_replies_that_nobody_took_do_not_keep_a_worker_from_reading(two):
     for n in range(20):  # each queue has four slots
         with contextlib.suppress(TimeoutError):

@@ -72,8 +72,8 @@ class Scripted:
             raise self.error
         return [(rank, number) for rank in ranks]
 
-    def unanswered(self, number: int) -> list[int]:
-        return self.ranks[1:]
+    def unanswered(self, number: int, ranks: Any) -> list[int]:
+        return ranks[1:]
 
 
 @pytest.fixture
