@@ -164,6 +164,21 @@ def test_health_tells_a_worker_that_gets_on_from_one_that_does_not(two, tmp_path
     two.check_health(5.0)
 
 
+def test_health_tells_the_same_worker_however_often_it_is_asked(two, tmp_path):
+    """Until no more requests find room, and after."""
+    go = tmp_path / "go"
+    with pytest.raises(CallTimedOut):
+        two.collective_rpc("wait_for", 0.05, (str(go), 1))
+    told = []
+    for _ in range(8):  # each queue has four slots
+        with pytest.raises(NotProgressing) as stuck:
+            two.check_health(0.2)
+        told.append(stuck.value.rank)
+    assert told == [1] * 8
+    go.write_text("")
+    two.check_health(5.0)
+
+
 def test_a_worker_that_gets_on_slowly_is_healthy(two):
     for _ in range(4):
         with pytest.raises(CallTimedOut):
