@@ -251,12 +251,23 @@ class Pool:
         try:
             self.rpc.call(Call.begin("check_health", timeout))
         except TimeoutError as error:
-            for worker in workers:
-                if progress.done(worker.rank) == before[worker.rank]:
-                    busy = progress.busy_for(worker.rank) or 0.0
-                    raise NotProgressing(worker.rank, worker.pid, busy, timeout or 0) from None
+            late = error.ranks if isinstance(error, CallTimedOut) else None  # None: it was not sent
+            still = [
+                each
+                for each in workers
+                if progress.done(each.rank) == before[each.rank]
+                and (late is None or each.rank in late)
+            ]
             far = () if self.node is None else self.node.ranks
-            if isinstance(error, CallTimedOut) and not set(error.ranks).isdisjoint(far):
+            if still:
+                # One that has nothing to do has done a call more than the one that is stuck in it.
+                worker = min(still, key=lambda each: progress.done(each.rank))
+                busy = progress.busy_for(worker.rank)
+                if busy is not None or late is not None or not far:
+                    seconds = timeout or 0
+                    raise NotProgressing(worker.rank, worker.pid, busy or 0.0, seconds) from None
+                raise  # it may have nothing to do, and wait for the other node
+            if late is not None and not set(late).isdisjoint(far):
                 raise  # the progress of a worker on the other node is not known here
 
     def stop(self) -> None:

@@ -353,7 +353,7 @@ class Zygote:
             pid, (pidfd,) = report.receive()
         except EOFError:
             self._raise_failure()
-        return ForkedWorker(pid, pidfd, report)
+        return ForkedWorker(pid, pidfd, report, self)
 
     def _raise_failure(self) -> NoReturn:
         with contextlib.suppress(TimeoutError):
@@ -379,9 +379,12 @@ class Zygote:
 class ForkedWorker:
     """A worker that the zygote forked, and whose outcome the zygote reports."""
 
-    def __init__(self, pid: int, pidfd: int, report: Link) -> None:
+    def __init__(self, pid: int, pidfd: int, report: Link, zygote: Zygote | None = None) -> None:
         self.pid, self.pidfd = pid, Fd(pidfd)
         own(self.pidfd)
+        # A zygote that nobody refers to is ended, and its workers with it. `shared` may refer to
+        # another one by now: two threads that find none at the same time make one each.
+        self._zygote = zygote
         self._report = report
         self._outcome: Outcome | None = None
 
@@ -398,6 +401,7 @@ class ForkedWorker:
         """See `Process`."""
         self.pidfd.close()
         self._report.close()
+        self._zygote = None
 
 
 _shared: dict[tuple[str, ...], Zygote] = {}

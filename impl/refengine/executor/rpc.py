@@ -83,7 +83,7 @@ class RpcChannel:
         left = Deadline(timeout, time.monotonic).remaining
         while True:
             for rank in self.ranks:
-                self._drop_stale(rank)
+                self._drop_until(self._last_call[rank], rank)
             seconds = left()
             late = seconds is not None and seconds <= _POLL_INTERVAL
             try:
@@ -96,10 +96,10 @@ class RpcChannel:
             else:
                 return
 
-    def _drop_stale(self, rank: int) -> None:
-        """Read and drop the replies that are there; no call waits for them."""
+    def _drop_until(self, number: int, rank: int) -> None:
+        """Read and drop the replies that are there, up to that call's; no call waits for them."""
         try:
-            while self._last_reply[rank] < self._last_call[rank]:
+            while self._last_reply[rank] < number:
                 self._read(rank, 0.0)
         except DeadlinePassed:
             pass
@@ -119,11 +119,16 @@ class RpcChannel:
             found.append(value)
         return found
 
-    def unanswered(self, number: int) -> list[int]:
-        """Return the ranks that have not answered that call."""
-        return [
-            rank for rank in self.ranks if self._last_reply[rank] < number <= self._last_call[rank]
-        ]
+    def unanswered(self, number: int, ranks: Sequence[int]) -> list[int]:
+        """Return those of these ranks that did not answer that call, whose `collect` was too late.
+
+        It waited for the first of them. Behind that one others may have answered: their replies
+        are read as well, but none to a later call.
+        """
+        late = [rank for rank in ranks if self._last_reply[rank] < number]
+        for rank in late[1:]:
+            self._drop_until(number, rank)
+        return [rank for rank in late if self._last_reply[rank] < number]
 
     def _read(self, rank: int, seconds: float | None) -> tuple[int, bool, Any]:
         try:
@@ -410,17 +415,20 @@ class RpcClient:
     def _collect(
         self, number: int, name: str, ranks: Sequence[int], left: Remaining, timeout: float | None
     ) -> list[Any]:
-        assert self.channel is not None
+        channel = self.channel
+        assert channel is not None
         try:
-            return self.channel.collect(number, name, ranks, left)
+            try:
+                return channel.collect(number, name, ranks, left)
+            except DeadlinePassed:
+                late = channel.unanswered(number, ranks)
+                raise CallTimedOut(late, name, timeout or 0.0) from None
         except QUEUE_ENDED as error:
             raise self.explain(error, name) from error
         except CallFailed as error:
             if self._monitor.any_worker_exiting():  # perhaps its cause
                 raise self.explain(error, name) from error
             raise
-        except DeadlinePassed:
-            raise CallTimedOut(self.channel.unanswered(number), name, timeout or 0.0) from None
 
 
 def _pickle_by_value(method: Callable[..., Any]) -> bytes:

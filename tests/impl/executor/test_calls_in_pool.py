@@ -101,6 +101,23 @@ def test_a_late_reply_never_reaches_a_later_call(two, tmp_path):
     assert works(two)
 
 
+def test_who_has_answered_is_not_told_as_late(two, tmp_path):
+    go, answered = tmp_path / "go", tmp_path / "answered"
+
+    def work(worker, go, answered):
+        if worker.context.rank == 0:
+            return worker.wait_for(go)
+        return worker.touch(answered)
+
+    pytest.importorskip("cloudpickle")
+    with pytest.raises(CallTimedOut) as late:
+        two.collective_rpc(work, 1.0, (str(go), str(answered)))
+    assert answered.exists()
+    assert late.value.ranks == [0]
+    go.write_text("")
+    assert works(two)
+
+
 def test_replies_that_nobody_took_do_not_keep_a_worker_from_reading(two):
     for n in range(20):  # each queue has four slots
         with contextlib.suppress(TimeoutError):
@@ -143,6 +160,21 @@ def test_health_tells_a_worker_that_gets_on_from_one_that_does_not(two, tmp_path
         two.check_health(0.2)
     assert (stuck.value.rank, stuck.value.pid) == (1, two.pids[1])
     assert stuck.value.busy_for >= 0.2
+    go.write_text("")
+    two.check_health(5.0)
+
+
+def test_health_tells_the_same_worker_however_often_it_is_asked(two, tmp_path):
+    """Until no more requests find room, and after."""
+    go = tmp_path / "go"
+    with pytest.raises(CallTimedOut):
+        two.collective_rpc("wait_for", 0.05, (str(go), 1))
+    told = []
+    for _ in range(8):  # each queue has four slots
+        with pytest.raises(NotProgressing) as stuck:
+            two.check_health(0.2)
+        told.append(stuck.value.rank)
+    assert told == [1] * 8
     go.write_text("")
     two.check_health(5.0)
 

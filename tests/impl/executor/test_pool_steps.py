@@ -72,8 +72,8 @@ class Scripted:
             raise self.error
         return [(rank, number) for rank in ranks]
 
-    def unanswered(self, number: int) -> list[int]:
-        return self.ranks[1:]
+    def unanswered(self, number: int, ranks: Any) -> list[int]:
+        return ranks[1:]
 
 
 @pytest.fixture
@@ -327,6 +327,40 @@ class TestHealth:
             p.check_health(None)
         assert stuck.value.facts[3] == 0.0
         p.workers.handles = []
+
+    @pytest.mark.parametrize("sent", [True, False])
+    def test_one_that_has_done_all_there_was_is_not_the_one_that_is_stuck(self, made, sent):
+        p = made(2)
+        p.workers.handles = [SimpleNamespace(rank=r, pid=11 * r, close=int) for r in range(2)]
+        progress = p.workers.progress
+        for rank in (0, 1):
+            progress.begin(rank)
+        progress.end(0)
+        error = CallTimedOut([1], "check_health", 0.1) if sent else DeadlinePassed("a slot", 0.1)
+
+        def call(*_: Any) -> Any:
+            raise error
+
+        p.rpc.call = call
+        with pytest.raises(NotProgressing) as stuck:
+            p.check_health(0.1)
+        assert (stuck.value.rank, stuck.value.pid) == (1, 11)
+        assert stuck.value.busy_for > 0
+        p.workers.handles = []
+
+    def test_of_idle_workers_none_is_stuck_while_the_other_node_is_asked(self, made):
+        p = made(2)
+        p.node = SimpleNamespace(ranks=range(1, 2))
+        p.workers.handles = [SimpleNamespace(rank=0, pid=11, close=int)]
+
+        def full(*_: Any) -> Any:
+            raise DeadlinePassed("a place for check_health in flight", 0.1)
+
+        p.rpc.call = full
+        with pytest.raises(DeadlinePassed, match="in flight") as late:
+            p.check_health(0.1)
+        assert not isinstance(late.value, NotProgressing)
+        p.node, p.workers.handles = None, []
 
 
 class TestStartAndEnd:

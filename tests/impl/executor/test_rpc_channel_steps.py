@@ -85,3 +85,30 @@ class TestRpcChannel:
         with pytest.raises(DeadlinePassed, match="waited 0 s for a worker"):
             ask(channel, timeout=0.0)
         assert len(requests.asked) == 5
+
+    def test_of_a_call_that_got_no_reply_in_time_who_answered_is_not_told(self):
+        late, well, failed = Queue(), Queue((1, True, "b"), (2, True, "c")), Queue((1, False, ""))
+        channel, _ = channel_over(late, well, failed)
+        for _ in range(2):
+            ask(channel, in_turn=False)
+        with pytest.raises(DeadlinePassed):
+            channel.collect(1, "work", [0, 1, 2], lambda: 0.0)
+        assert channel.unanswered(1, [0, 1, 2]) == [0]
+        assert well.replies == [(2, True, "c")]  # it belongs to the next call
+
+    def test_nor_who_was_not_asked(self):
+        channel, _ = channel_over(Queue(), Queue())
+        ask(channel, only=1, in_turn=False)
+        ask(channel, in_turn=False)
+        with pytest.raises(DeadlinePassed):
+            channel.collect(1, "work", [1], lambda: 0.0)
+        assert channel.unanswered(1, [1]) == [1]
+
+    def test_a_reply_that_comes_after_the_deadline_is_late(self):
+        late = Queue()
+        channel, _ = channel_over(late)
+        ask(channel)
+        with pytest.raises(DeadlinePassed):
+            channel.collect(1, "work", [0], lambda: 0.0)
+        late.replies.append((1, True, "a"))
+        assert channel.unanswered(1, [0]) == [0]

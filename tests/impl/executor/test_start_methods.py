@@ -6,12 +6,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import weakref
 from pathlib import Path
 
 import pytest
 
-from refengine.executor import Executor, PoolSettings, Zygote, ZygoteFailed
+from refengine.executor import Executor, PoolSettings, Zygote, ZygoteFailed, fork_server
 from refengine.executor.process import has_ended
 
 from ..roles import Role, descriptors, leftovers, until
@@ -67,6 +68,32 @@ def test_a_forked_worker_holds_no_end_of_the_parents(tmp_path):
     finally:
         os.close(ours)
         os.close(theirs)
+
+
+def test_two_threads_that_make_the_zygote_at_once_both_have_a_pool(monkeypatch):
+    """Only one of them is found later; the other one lives for its workers, and ends with them."""
+    alone, spawn = ("colorsys",), fork_server._spawn
+    zygotes, others = [], []
+
+    def spawn_and_note(*of):
+        zygotes.append(spawn(*of))
+        return zygotes[-1]
+
+    def spawn_after_another_thread(*of):
+        monkeypatch.setattr(fork_server, "_spawn", spawn_and_note)
+        other = threading.Thread(target=lambda: others.append(pool(start="zygote", preload=alone)))
+        other.start()  # both threads have found that there is none
+        other.join(20)
+        return spawn_and_note(*of)
+
+    monkeypatch.setattr(fork_server, "_spawn", spawn_after_another_thread)
+    with pool(start="zygote", preload=alone) as first, others[0] as second:
+        for made in (first, second):
+            assert made.collective_rpc("pid", 5.0) == made.pids
+    lost, kept = zygotes
+    gone([lost], 0.1)
+    assert Zygote.shared(alone).pid == kept
+    Zygote.shared(alone).close()
 
 
 def test_one_lock_is_shared_by_all(tmp_path):
