@@ -86,7 +86,8 @@ class _Link:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
-        self._heard_at = clock()
+        self.heard_at = clock()
+        """Time of the last message of the coordinator; at first, of the link's making."""
         self._dropped = DropCounter(_log)
 
     def close(self) -> None:
@@ -95,7 +96,7 @@ class _Link:
 
     def silent_for(self) -> float:
         """Return the seconds since the last message of the coordinator."""
-        return self._clock() - self._heard_at
+        return self._clock() - self.heard_at
 
     def _next(self, socket: Any, seconds: float) -> Start | State | None:
         until = self._clock() + max(0.0, seconds)
@@ -106,7 +107,7 @@ class _Link:
             except Malformed:
                 self._dropped.add("what came from the coordinator")
                 continue
-            self._heard_at = self._clock()
+            self.heard_at = self._clock()
             return news
         return None
 

@@ -222,12 +222,13 @@ class CoreProcess:
                 self._ended = self._ended or cause
 
     def _hear_coordinator(self) -> None:
-        while self._coordinator is not None:
-            event = self._coordinator.hear()
+        while (link := self._coordinator) is not None:
+            event = link.hear()
             if event is None:
                 return
             self._hear_supervisor()  # the supervisor tells of a wave's members before it begins
-            self._carry_out(self._core.coordinator_published(event, self._clock()))
+            if self._coordinator is link:  # else it is of a coordinator that was replaced just now
+                self._carry_out(self._core.coordinator_published(event, self._clock()))
 
     def _carry_out(self, actions: list[Action]) -> None:
         for action in actions:

@@ -63,7 +63,7 @@ class FrontEndThread:
         self._link: FrontEndLink | None = None
         self._dropped = DropCounter(_log)
         self._stopping = False
-        self._turned = clock()
+        self._turned = self._looked = clock()
         self._thread = threading.Thread(target=self._run, name="engine front end", daemon=True)
 
     def start(self) -> None:
@@ -112,9 +112,15 @@ class FrontEndThread:
         return self._waves_before + self._wave.wave
 
     def coordinator_silent_for(self) -> float:
-        """Return the seconds since the coordinator's last message; 0 without a coordinator."""
+        """Return the seconds since the coordinator's last message; 0 without a coordinator.
+
+        They end where all that had come by then was heard: while this thread, or the whole process,
+        stands still, nobody is silent.
+        """
         link = self._link
-        return 0.0 if link is None or self._new_coordinators else link.silent_for()
+        if link is None or self._new_coordinators:
+            return 0.0
+        return max(0.0, self._looked - link.heard_at)
 
     @property
     def alive(self) -> bool:
@@ -158,6 +164,7 @@ class FrontEndThread:
             self._release()
 
     def _turn(self) -> None:
+        began = self._clock()
         ready = dict(self._poller.poll(math.ceil(_TICK * 1000)))
         self._turned = self._clock()
         if self._wakeup.fileno() in ready:
@@ -167,6 +174,7 @@ class FrontEndThread:
             if socket in ready:
                 self._hear(name, socket)
         self._hear_coordinator()
+        self._looked = began
         with self._lock:
             self._actions.extend(self._tracker.tick(self._clock()))
         while self._actions:

@@ -37,6 +37,7 @@ from .protocol import (
     Submit,
     ToEngine,
     decode_to_engine,
+    decode_to_front_end,
     encode,
 )
 
@@ -272,9 +273,16 @@ class FrontEnds:
         handle.behind = True
         numbers = list(handle.requests)
         handle.abort()
-        handle.link.drop()
         _log.warning("%s does not take its answers: %d aborted", handle.name, len(numbers))
         cause = f"{handle.name} did not take the tokens that had come for it"
+        for dropped in handle.link.drop():
+            match decode_to_front_end(dropped):
+                case Failed():
+                    handle.link.send(dropped)
+                case Outputs(deltas):  # those that ended in them are no longer among its requests
+                    numbers += [number for number, _, finish in deltas if finish is not None]
+                case State():
+                    pass
         for number in numbers:
             handle.link.send(encode(Failed(number, "failed", cause=cause)))
 

@@ -63,11 +63,15 @@ class Link:
             self.waiting = 0
         return not self._unsent
 
-    def drop(self) -> None:
-        """Drop unsent frames, except the rest of a frame that was sent in part."""
+    def drop(self) -> list[bytes]:
+        """Drop unsent frames, but not the rest of one sent in part; return them in order."""
+        dropped: list[bytes] = []
         with self._lock:
             while len(self._unsent) > self._begun:
-                self.waiting -= len(self._unsent.pop())
+                frame = self._unsent.pop()
+                self.waiting -= len(frame)
+                dropped.append(bytes(frame[_HEAD.size :]))
+        return dropped[::-1]
 
     def take(self) -> list[bytes]:
         """Return the frames that have come; raise EOFError once the other side has ended."""

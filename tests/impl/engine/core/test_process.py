@@ -343,6 +343,28 @@ def test_it_moves_to_another_coordinator(core: Cores) -> None:
     another.gone(0)
 
 
+def test_what_the_coordinator_before_has_begun_is_nothing_to_the_next(
+    core: Cores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, coordinator, other = begun(core)
+    another = PaperCoordinator(one.sockets, "-2")
+    link = one.core._coordinator
+    assert link is not None
+    hear = link.hear
+
+    def replaced_meanwhile() -> Any:
+        news = hear()
+        if isinstance(news, Start):  # it is taken, and the supervisor's word comes before it counts
+            one.say(ConnectCoordinator(2, another.addresses))
+        return news
+
+    monkeypatch.setattr(link, "hear", replaced_meanwhile)
+    coordinator.publish(Start(7, (0, 1)))
+    another.come(0)
+    another.publish(Start(0, (0, 1)))
+    assert vote(other) == Vote(2, 0, 0, 0, 1, False)
+
+
 def test_without_an_answer_it_comes_to_the_coordinator_anew(core: Cores) -> None:
     now = [100.0]
     one, coordinator, _ = begun(core, clock=lambda: now[0])

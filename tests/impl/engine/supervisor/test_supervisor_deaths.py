@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import wait
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from refengine.engine.front_end.request_tracker import DropReplica
+from refengine.engine.front_end.streams import Stream
 from refengine.engine.protocol import (
     ConnectCoordinator,
     KvLinkResult,
@@ -24,6 +26,7 @@ from refengine.engine.protocol import (
     UnlinkKv,
 )
 from refengine.engine.supervisor import supervisor
+from refengine.engine.supervisor.supervisor import COORDINATOR
 
 from ..housed import House, is_there
 
@@ -175,6 +178,7 @@ def test_a_coordinator_that_is_silent_is_replaced_even_if_it_is_stopped(
     made.until(lambda: made.front_end.coordinator_silent_for() > 0)
     os.kill(old.pid, signal.SIGSTOP)
     made.still = time.monotonic()
+    made.until(lambda: made.front_end._looked == made.still)
     made.ahead = 3.5 - made.front_end.coordinator_silent_for()
     for life in (2, 3):  # it has looked in between
         made.kill("core-1")
@@ -187,6 +191,33 @@ def test_a_coordinator_that_is_silent_is_replaced_even_if_it_is_stopped(
     assert made.looks - looks < 30  # and no more often
     assert old.closed
     assert made.front_end.coordinator_silent_for() < 3.0
+
+
+def test_a_coordinator_that_speaks_is_kept_though_nobody_has_listened_for_a_while(
+    house: Any,
+) -> None:
+    made = house(data_parallel=2).start()
+    held, there = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        there.set()
+        held.wait(10.0)
+
+    stream = Stream("a", lambda: None)
+    made.front_end.open(stream, lambda tracker, now: tracker.submit("a", (1,), 4, now))
+    stream.subscribe(hold)
+    made.front_end.do(lambda tracker, _: tracker.cancel("a"))
+    try:
+        assert there.wait(5.0)
+        made.ahead = 5.0  # as after a stop of the whole process: who looks first is not decided
+        looks = made.looks
+        for turns in (4, 8, 12):
+            made.supervisor.drop_replica(DropReplica("nobody", 1, "look"))
+            made.until(lambda turns=turns: made.looks >= looks + turns)
+    finally:
+        held.set()
+    assert made.supervisor.restarts()["coordinator"] == 0
+    assert COORDINATOR in made.supervisor.restart_policy.serving()
 
 
 def test_without_a_coordinator_that_comes_back_no_core_stays(house: Any) -> None:

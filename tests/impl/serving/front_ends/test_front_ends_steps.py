@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from refengine.base.fds import Fd
-from refengine.engine import Delta
+from refengine.engine import Delta, RequestFailed
 from refengine.engine.settings import EngineSettings
 from refengine.serving.front_ends import front_ends
 from refengine.serving.front_ends.front_ends import FrontEnds
@@ -334,6 +334,34 @@ def test_what_a_front_end_leaves_untaken_is_bounded(server: Server, one: Idle, o
     assert isinstance(failed, Failed)
     assert (failed.number, failed.kind) == (1, "failed")
     assert failed.cause == "front-end-0 did not take the tokens that had come for it"
+
+
+def test_what_ended_in_answers_that_are_dropped_has_its_end_all_the_same(
+    server: Server, one: Idle
+) -> None:
+    for name in ("a", "b", "c"):
+        server.submitted(one, name)
+    link = server.side._handles["front-end-0"].link
+    while not link.waiting:
+        server.engine.streams["a"].put(Delta((79,) * 10_000))
+        server.turn()
+    server.engine.streams["b"].put(Delta((7,), "stop"))
+    server.turn()
+    server.engine.streams["c"].put(RequestFailed("c", "core-0 was killed", (8,)))
+    server.turn()
+    server.engine.closed = True  # so the fourth is refused
+    one.says(Submit(4, "d", (1,), 1000))
+    server.turn()
+    _flooded(server, "a")
+    ends = [each for each in _taken(server, one) if isinstance(each, Failed)]
+    untaken = "front-end-0 did not take the tokens that had come for it"
+    assert {each.number: (each.kind, each.cause) for each in ends} == {
+        1: ("failed", untaken),
+        2: ("failed", untaken),
+        3: ("failed", "core-0 was killed"),
+        4: ("closed", ""),
+    }
+    assert len(ends) == 4
 
 
 def test_one_that_takes_again_may_ask_again(server: Server, one: Idle) -> None:

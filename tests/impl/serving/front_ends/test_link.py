@@ -54,7 +54,7 @@ def test_dropped_the_frame_that_was_begun_is_still_whole(pair: Pair) -> None:
     one, other, _ = pair
     for number in range(5):
         one.send(bytes([number]) * 300_000)
-    one.drop()
+    assert [frame[:1] for frame in one.drop()] == [b"\1", b"\2", b"\3", b"\4"]
     assert 0 < one.waiting < 300_000
     one.send(b"last")
     came: list[bytes] = []
@@ -68,7 +68,7 @@ def test_dropped_the_frame_that_was_begun_is_still_whole(pair: Pair) -> None:
 def test_dropped_with_no_frame_begun_nothing_is_left(pair: Pair) -> None:
     one, other, _ = pair
     one.send(b"first")
-    one.drop()
+    assert one.drop() == []
     assert (one.waiting, _all(other, 1)) == (0, [b"first"])
 
 
