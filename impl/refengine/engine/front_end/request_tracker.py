@@ -203,7 +203,8 @@ class RequestTracker:
         """Take a message of a replica."""
         replica = self.replicas[name]
         if isinstance(message, Heartbeat):
-            replica.heartbeat(message, now)
+            if replica.serving:  # else it is of a life that is over
+                replica.heartbeat(message, now)
             return []
         replica.heard_from(now)
         if isinstance(message, Refused):

@@ -63,6 +63,8 @@ class FrontEndThread:
         self._link: FrontEndLink | None = None
         self._dropped = DropCounter(_log)
         self._stopping = False
+        self._over = False
+        """True once the thread has ended, in whatever way: nobody ends further streams."""
         self._turned = self._looked = clock()
         self._thread = threading.Thread(target=self._run, name="engine front end", daemon=True)
 
@@ -84,9 +86,12 @@ class FrontEndThread:
     def open(self, stream: Stream, act: Act) -> None:
         """As `do`, for a new request, whose events go to this stream.
 
-        Raises ValueError if its id is in use: another stream of that id has not had its end yet.
+        Raises ValueError if its id is in use: another stream of that id has not had its end yet;
+        EngineClosed if the thread has ended, also since its user looked at `closed`.
         """
         with self._lock:
+            if self._over:
+                raise EngineClosed("submit")
             if stream.request_id in self._streams:
                 raise in_use(stream.request_id)
             actions = act(self._tracker, self._clock())
@@ -249,6 +254,7 @@ class FrontEndThread:
     def _release(self) -> None:
         """End all streams that are still open, and close the sockets, however the thread ended."""
         with self._lock:
+            self._over = True  # in one step with the list: no stream is missed by both
             streams = list(self._streams.values())
         for stream in streams:
             with contextlib.suppress(Exception):

@@ -450,3 +450,11 @@ def test_decode_is_expected_to_have_what_prefill_replicas_prepare():
         front_end.made("prefill-0", request.id, 5, finish="exported")
     assert front_end.where() == {"prefill-0": 4, "core-0": 2, "core-1": 2}
     assert [tracker.expected for tracker in front_end.tracker.replicas.values()] == [0, 0, 0]
+
+
+def test_what_a_life_that_is_over_said_of_itself_is_not_held_against_the_next(one):
+    one.leave("core-0")
+    one.beat("core-0", running=4, steps=9, busy=11.0)  # it lay unread meanwhile
+    one.arrive("core-0")
+    one.do(one.tracker.tick(one.now))
+    assert one.evicted == []

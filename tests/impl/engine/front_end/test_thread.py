@@ -262,6 +262,12 @@ def test_closed_every_stream_ends_and_so_does_the_thread(office: Office) -> None
     assert len(before - set(threading.enumerate())) == 1
 
 
+def test_who_comes_after_its_end_is_told_so(office: Office) -> None:
+    office.front_end.close()
+    with pytest.raises(EngineClosed):
+        office.submit()
+
+
 def test_one_that_never_turned_leaves_nobody_waiting() -> None:
     office = Office()
     stream = office.submit()
