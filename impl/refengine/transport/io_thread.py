@@ -86,7 +86,7 @@ class IoThread(ABC):
         try:
             while not self._turn():
                 if not self._has_posts():
-                    self._sleep(min(self._tick, self._seconds_left()))
+                    self._sleep(min(self._until_check(), self._seconds_left()))
             self._await_heard()
         except Exception:
             _log.exception("%s failed; its far ends will notice", type(self).__name__)
@@ -120,6 +120,10 @@ class IoThread(ABC):
 
     def _has_posts(self) -> bool:
         return bool(self._posts)
+
+    def _until_check(self) -> float:
+        """Return the longest sleep after which signs of life are looked at in time."""
+        return self._tick
 
     def _is_overdue(self) -> bool:
         return self._seconds_left() <= 0
