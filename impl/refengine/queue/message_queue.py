@@ -11,7 +11,7 @@ from multiprocessing.util import Finalize
 from typing import Any, Self, TypedDict, Unpack
 
 from ..base.cancel import CancelToken, EventLike
-from ..base.cleanup import ReleaseStack
+from ..base.cleanup import ReleaseStack, close_collected
 from ..base.clock import Clock
 from ..base.security import SocketFactory
 from ..base.serialization import SMALLEST_CHUNK, Limits
@@ -231,7 +231,8 @@ class MessageQueue:
         else:
             self.dequeue = end.dequeue
         # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
-        self._finalizer = Finalize(self, end.close, args=(_EXIT_SECONDS,), exitpriority=20)
+        closing = end.close, _EXIT_SECONDS
+        self._finalizer = Finalize(self, close_collected, closing, exitpriority=20)
 
     def export_handle(self) -> Handle:
         """Return the handle for `create_from_handle`; send it only where the key may go."""
