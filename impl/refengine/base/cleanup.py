@@ -36,6 +36,22 @@ class ReleaseStack(ExitStack):
         return things[0]
 
 
+class ServingThread(threading.Thread):
+    """A thread that serves an end, and whose own end `close` waits for."""
+
+
+def close_collected(close: Callable[[float], object], seconds: float) -> None:
+    """Close the end of an object that was collected, or that is there at exit.
+
+    The collector runs in whichever thread happens to make an object. One that serves an end can
+    wait neither for itself nor, without holding its peers up, for another: a new one does it.
+    """
+    if isinstance(threading.current_thread(), ServingThread):
+        threading.Thread(target=close, args=(seconds,), name="collected").start()
+    else:
+        close(seconds)
+
+
 _REPRODUCE_WITHIN = 5.0  # seconds; decoding may want a lock that the caller's thread holds
 
 

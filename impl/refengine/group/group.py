@@ -16,7 +16,7 @@ from functools import partial
 from multiprocessing.util import Finalize
 from typing import Any, Self, TypedDict, Unpack
 
-from ..base.cleanup import ReleaseStack, append_atomically
+from ..base.cleanup import ReleaseStack, append_atomically, close_collected
 from ..base.clock import Clock, monotonic
 from ..base.security import Keys, SocketFactory
 from .barrier import wait_all
@@ -83,7 +83,8 @@ class Group:
         try:
             self._context = CallContext(parts[1], undo.acquire(_drop, make), clock)
             # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
-            self._finalizer = Finalize(self, self._context.close, (_EXIT_SECONDS,), exitpriority=20)
+            closing = self._context.close, _EXIT_SECONDS
+            self._finalizer = Finalize(self, close_collected, closing, exitpriority=20)
         except BaseException:
             undo.close()  # its threads would listen, or connect, for ever (R9)
             raise

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from ..base.cleanup import ReleaseStack
+from ..base.cleanup import ReleaseStack, ServingThread
 from ..base.clock import Clock
 from ..base.security import Keys, SocketFactory
 from ..transport import Gone, Server
@@ -58,7 +58,7 @@ class HostServer:
             undo.callback(self._work.put, None)
             self._hub = undo.acquire(Server.take_back, hub)
             self.address = self._hub.address
-            self._thread = threading.Thread(target=self._serve, name="HostServer", daemon=True)
+            self._thread = ServingThread(target=self._serve, name="HostServer", daemon=True)
             self._thread.start()
         except BaseException:
             undo.close()

@@ -110,9 +110,16 @@ def reader_rank_of(rank: int, writer: int) -> int:
     return rank if rank < writer else rank - 1
 
 
-def gather_to(members: GroupAdapter, handle: Handle, at: int) -> list[Handle]:
-    """Return every rank's handle at rank `at`; an empty list elsewhere."""
-    handles = members.all_gather_obj(handle)
+def gather_to(members: GroupAdapter, answer: Handle | Exception, at: int) -> list[Handle]:
+    """Return every rank's handle at rank `at`; an empty list elsewhere.
+
+    Raise, at every rank, the first error that a rank has in place of its handle.
+    """
+    handles: list[Handle] = []
+    for found in members.all_gather_obj(answer):
+        if isinstance(found, Exception):
+            raise found
+        handles.append(found)
     return handles if members.rank == at else []
 
 

@@ -11,7 +11,7 @@ from multiprocessing.util import Finalize
 from typing import Any, Self, TypedDict, Unpack
 
 from ..base.cancel import CancelToken, EventLike
-from ..base.cleanup import ReleaseStack
+from ..base.cleanup import ReleaseStack, close_collected
 from ..base.clock import Clock
 from ..base.security import SocketFactory
 from ..base.serialization import SMALLEST_CHUNK, Limits
@@ -160,6 +160,8 @@ class MessageQueue:
         handle in rank order: it attaches to each as reader 0, and meets its own queue's writer in
         another thread. `blocking`: the other ranks wait until it has attached; `reader_rank`
         itself returns at once, since it is the one to attach.
+
+        If a rank cannot make its queue, every rank raises the error of the first such one.
         """
         members = members_of(group)
         nodes: list[Node] = members.all_gather_obj(Node.here())
@@ -168,10 +170,19 @@ class MessageQueue:
         missing = members.all_gather_obj(other_machine and connect_ip is None)
         if any(missing):
             raise ValueError(_NO_ADDRESS.format([r for r, m in enumerate(missing) if m]))
-        queue = cls(
-            1, int(local), None, max_chunk_bytes, max_chunks, connect_ip=connect_ip, **seams
-        )
-        handles = gather_to(members, queue.export_handle(), reader_rank)
+        queue, sizes = None, (max_chunk_bytes, max_chunks)
+        try:
+            queue = cls(1, int(local), None, *sizes, connect_ip=connect_ip, **seams)
+            answer = queue.export_handle()
+        except Exception as error:
+            answer = error  # the others wait for this rank's answer
+        try:
+            handles = gather_to(members, answer, reader_rank)
+        except BaseException:
+            if queue is not None:
+                queue.close()
+            raise
+        assert queue is not None
         if blocking and members.rank != reader_rank:
             queue.wait_until_ready(timeout)
         return queue, handles
@@ -220,7 +231,8 @@ class MessageQueue:
         else:
             self.dequeue = end.dequeue
         # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
-        self._finalizer = Finalize(self, end.close, args=(_EXIT_SECONDS,), exitpriority=20)
+        closing = end.close, _EXIT_SECONDS
+        self._finalizer = Finalize(self, close_collected, closing, exitpriority=20)
 
     def export_handle(self) -> Handle:
         """Return the handle for `create_from_handle`; send it only where the key may go."""

@@ -18,6 +18,8 @@ from .io_thread import A_TURN, RETURN_WITHIN, IoThread, frames_of, keepalive_of
 from .keepalive import TcpKeepalive
 from .session import Session
 
+_ANSWERED = 1.0  # seconds; with them, a second hello is still in time
+
 
 @dataclass
 class _Attempt:
@@ -27,6 +29,16 @@ class _Attempt:
     began: float
     told: int
     """Number of messages that its hello says were received."""
+    again: bool = False
+    """Whether the one before it had no answer either."""
+
+    def patience(self, peer_timeout: float) -> float:
+        """Return the seconds after which no answer is expected.
+
+        Few at first: a break may have taken the answer with it, and the server waits for another
+        hello no longer than RETURN_WITHIN. More later, for an answer that takes that long.
+        """
+        return max(_ANSWERED, peer_timeout / 5) if self.again else _ANSWERED
 
 
 class Client(IoThread):
@@ -136,6 +148,7 @@ class Client(IoThread):
 
     def _begin(self, now: float) -> None:
         """Say hello on a new connection."""
+        again = self._attempt is not None
         self._abandon_attempt()
         socket = self._sockets_from.client(
             self._context, self._address, self._keys, self._peer_timeout
@@ -146,7 +159,7 @@ class Client(IoThread):
             self._rank, self._keys.secret, self._token, told, os.getpid(), self._attempts
         )
         socket.send(hello.pack(), zmq.NOBLOCK)
-        self._attempt = _Attempt(socket, now, told)
+        self._attempt = _Attempt(socket, now, told, again)
 
     def _abandon_attempt(self) -> None:
         if self._attempt is not None:
@@ -211,10 +224,18 @@ class Client(IoThread):
             self._end(Gone("died", RETURN_WITHIN, pid=self._server_pid))
         elif self._welcome_by is not None and now >= self._welcome_by:
             self._end(Gone("silent", self._patience))
-        elif self._attempt is not None and now - self._attempt.began >= max(
-            1.0, self._peer_timeout / 5
+        elif self._attempt is not None and (
+            now - self._attempt.began >= self._attempt.patience(self._peer_timeout)
         ):
             self._begin(now)
+
+    def _until_check(self) -> float:
+        if self._ended or (self._attempt is None and self._keepalive is not None):
+            return self._tick
+        if self._attempt is None:
+            return 0.0  # the connection broke: the next turn tries another
+        due = self._attempt.began + self._attempt.patience(self._peer_timeout)
+        return max(0.0, min(self._tick, due - self._clock()))
 
     def _end(self, how: Gone) -> None:
         if self._ended:

@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import select
-import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
@@ -12,6 +11,7 @@ from typing import Any
 
 import zmq
 
+from ..base.cleanup import ServingThread
 from ..base.clock import Clock
 from ..base.fds import HeldFds
 from . import protocol
@@ -39,7 +39,7 @@ class IoThread(ABC):
         self._unsays = False
         self._own = HeldFds()
         self._wake = self._own.open(os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
+        self._thread = ServingThread(target=self._run, name=type(self).__name__, daemon=True)
         self._pid = os.getpid()
 
     def post(self, rank: int, body: Body) -> None:
@@ -86,7 +86,7 @@ class IoThread(ABC):
         try:
             while not self._turn():
                 if not self._has_posts():
-                    self._sleep(min(self._tick, self._seconds_left()))
+                    self._sleep(min(self._until_check(), self._seconds_left()))
             self._await_heard()
         except Exception:
             _log.exception("%s failed; its far ends will notice", type(self).__name__)
@@ -120,6 +120,10 @@ class IoThread(ABC):
 
     def _has_posts(self) -> bool:
         return bool(self._posts)
+
+    def _until_check(self) -> float:
+        """Return the longest sleep after which signs of life are looked at in time."""
+        return self._tick
 
     def _is_overdue(self) -> bool:
         return self._seconds_left() <= 0

@@ -30,6 +30,7 @@ from refengine.errors import (
 )
 from refengine.group import Group, new_key
 
+from ..collecting import collected_in, in_a_cycle
 from ..roles import Role, until
 from .members import KEY, members, port_of, together
 
@@ -412,3 +413,22 @@ def test_a_handler_that_raises_interrupts_a_wait_and_loses_nothing():
             assert together(groups, lambda g: g.all_gather_obj(g.rank, 10)) == [[0, 1]] * 2
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize(("rank", "thread"), [(0, "Server"), (1, "Client")])
+def test_a_member_that_its_own_thread_collects_leaves_and_leaves_nothing(rank: int, thread: str):
+    threads = set(threading.enumerate())
+    with collected_in(thread) as clock:
+        seams: list[dict[str, Any]] = [{}, {}]
+        seams[rank] = {"clock": clock}
+        groups = [Group("127.0.0.1", 0, 0, 2, key=KEY, **seams[0])]
+        groups.append(Group("127.0.0.1", port_of(groups[0]), 1, 2, key=KEY, **seams[1]))
+        together(groups, lambda group: group.wait_until_ready(20))
+        groups[rank].send_obj("last", 1 - rank)
+        in_a_cycle(groups.pop(rank))
+        clock.due = True
+        with groups[0] as other:
+            assert other.recv_obj(rank, 10) == "last"
+            with pytest.raises(GroupClosed):
+                other.recv_obj(rank, 10)
+        until(lambda: set(threading.enumerate()) <= threads)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch.distributed as dist  # here, once, and not in every role that is forked
 
+from refengine.errors import MemoryShort
 from refengine.queue import MessageQueue
 from refengine.queue.from_process_group import Node, Topology, plan_topology, reader_rank_of
 
@@ -166,6 +167,16 @@ def test_every_rank_can_write_to_a_single_reader(blocking: bool):
         own.close()
 
     assert play(work)[1] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("short", [0, 1, 2])
+def test_a_rank_without_room_for_its_queue_is_told_to_every_rank(short: int):
+    def work(say: Any, group: Any, rank: int) -> None:
+        chunk = 1 << 46 if rank == short else 4096
+        with pytest.raises(MemoryShort):
+            MessageQueue.create_from_process_group_single_reader(group, chunk, 4, reader_rank=1)
+
+    play(work)
 
 
 def test_a_group_of_one_cannot_make_a_queue():

@@ -23,8 +23,9 @@ from refengine.errors import (
 from refengine.queue import CancelToken, Handle, MessageQueue
 from refengine.transport import io_thread
 
+from ..collecting import collected_in, in_a_cycle
 from ..relay import Relay
-from ..roles import Role, until
+from ..roles import Role, descriptors, until
 from .ends import CHUNK
 
 SILENCE = 1.5
@@ -402,3 +403,36 @@ def test_a_reader_does_not_wait_to_say_goodbye_to_a_writer_that_has_gone(
     began = time.monotonic()
     reader.close(60)
     assert time.monotonic() - began < 30
+
+
+def test_a_writer_that_its_own_thread_collects_closes_towards_every_reader(undo: ExitStack):
+    before = descriptors()
+    with collected_in("Server") as clock:
+        made = [MessageQueue(2, 1, peer_timeout=SILENCE, clock=clock)]
+        local, remote = started(undo, made[0])
+        made[0].enqueue("last", 10)
+        in_a_cycle(made.pop())
+        clock.due = True
+        for role in (local, remote):
+            assert role.hear() == "last"
+            assert isinstance(role.hear(), QueueClosed)
+    undo.close()
+    until(lambda: descriptors() <= before)
+
+
+def test_a_reader_that_its_own_thread_collects_gives_everything_back(undo: ExitStack):
+    writer = queue(undo)
+    before = descriptors()
+    with collected_in("Client") as clock:
+        reader = MessageQueue.create_from_handle(writer.export_handle(), 0, clock=clock)
+        made = [reader]
+        meeting = threading.Thread(target=writer.wait_until_ready, args=(10,))
+        meeting.start()
+        reader.wait_until_ready(10)
+        meeting.join()
+        del reader
+        in_a_cycle(made.pop())
+        clock.due = True
+        with pytest.raises(QueueClosed):
+            fill(writer)
+        until(lambda: descriptors() <= before)

@@ -14,6 +14,8 @@ import zmq
 
 from refengine.base.security import Keys, SocketFactory
 from refengine.transport import Client, Gone, Server, io_thread
+from refengine.transport import client as client_module
+from refengine.transport import server as server_module
 
 from ..relay import Relay
 
@@ -454,3 +456,27 @@ def test_a_closed_line_leaves_no_thread_and_no_descriptor(undo: ExitStack):
         net.post(0, 10)
         net.check(10)
     assert state() == before
+
+
+def test_a_reset_that_takes_an_answer_with_it_is_no_end(
+    undo: ExitStack, monkeypatch: pytest.MonkeyPatch
+):
+    for module in (client_module, server_module):
+        monkeypatch.setattr(module, "RETURN_WITHIN", 1.9)  # the rest is for a busy machine
+    net, judge = Net(undo, peer_timeout=10.0), Keys.match
+    relay = net.relays[1]
+
+    def hold_the_answer(keys: Keys, offered: bytes) -> bool:
+        relay.cut("out")
+        return judge(keys, offered)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Keys, "match", hold_the_answer)
+        relay.reset()
+        net.ear.until(lambda: ("back", 1) in net.ear.breaks)
+    relay.reset()
+    relay.heal()
+    net.post(0, 20)
+    net.check(20)
+    assert not net.ear.ends
+    assert not net.ears[1].ends

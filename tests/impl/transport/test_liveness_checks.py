@@ -138,8 +138,8 @@ def client(**state: Any) -> tuple[Any, Ear]:
     return end, ear
 
 
-def tried(began: float) -> Any:
-    return _Attempt(SimpleNamespace(closed=False, close=lambda linger: None), began, 0)
+def tried(began: float, *, again: bool = False) -> Any:
+    return _Attempt(SimpleNamespace(closed=False, close=lambda linger: None), began, 0, again)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +165,19 @@ def test_a_spoke_tries_beside_half_a_silence_and_gives_up_when_its_time_is_over(
     assert ear.heard == heard
 
 
+@pytest.mark.parametrize(("again", "seconds"), [(False, 1.0), (True, 2.0)])
+def test_an_answer_that_was_lost_is_asked_for_while_the_hub_still_waits(
+    again: bool, seconds: float
+):
+    assert again or seconds < RETURN_WITHIN
+    for passed, begins in ((seconds - 0.001, []), (seconds, [("begins", NOW)])):
+        end, ear = client(_attempt=tried(NOW - passed, again=again))
+        end._peer_timeout, end._tick = 10.0, 0.5
+        assert end._until_check() == pytest.approx(max(0.0, seconds - passed))
+        end._check(NOW)
+        assert ear.heard == begins
+
+
 def test_a_spoke_whose_hub_hangs_up_keeps_the_socket_and_counts_from_then():
     keepalive, socket = Pulse(hung_up=True), object()
     end, ear = client(_keepalive=keepalive, _current=socket)
@@ -176,6 +189,7 @@ def test_a_spoke_whose_hub_hangs_up_keeps_the_socket_and_counts_from_then():
         True,
     )
     assert ear.heard == []
+    assert end._until_check() == 0.0  # so another one is tried at once
 
 
 def test_an_end_gives_up_the_connection_that_is_tried():
