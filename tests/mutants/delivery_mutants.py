@@ -117,7 +117,7 @@ DELIVERY: tuple[Mutant, ...] = (
         "Q18/reset-loses-nothing",
         "lost",
         "transport/session.py",
-        "        self._cursor = had\n",
+        "        self._cursor = max(had, self._first)\n",
         "        self._cursor = self.posted\n",
     ),
     one(
