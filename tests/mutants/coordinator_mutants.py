@@ -128,7 +128,7 @@ COORDINATOR: tuple[Mutant, ...] = (
         "C6/coordinator-killed",
         "no-error",
         "coordinator/links.py",
-        "        return self._clock() - self._heard_at\n",
+        "        return self._clock() - self.heard_at\n",
         "        return 0.0\n",
     ),
     one(

@@ -13,7 +13,7 @@ GROUP: tuple[Mutant, ...] = (
         "G4/reset-loses-nothing",
         "lost",
         "transport/session.py",
-        "        self._cursor = had\n",
+        "        self._cursor = max(had, self._first)\n",
         "        self._cursor = self.posted if self.received else had\n",
     ),
     one(

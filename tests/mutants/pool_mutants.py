@@ -86,8 +86,8 @@ POOL: tuple[Mutant, ...] = (
         "W5/stopped-worker",
         "hang late",
         "executor/rpc.py",
-        "            return self.channel.collect(number, name, ranks, left)\n",
-        "            return self.channel.collect(number, name, ranks, lambda: None)\n",
+        "                return channel.collect(number, name, ranks, left)\n",
+        "                return channel.collect(number, name, ranks, lambda: None)\n",
     ),
     one(
         "w5_nobody_is_killed",

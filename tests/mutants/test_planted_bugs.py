@@ -1,4 +1,4 @@
-"""Planted bugs: each changes the reference where it says, and is after a bug that was fixed."""
+"""Planted bugs and mutants change the reference where they say; a bug is after one that was fixed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ def test_there_are_some_in_every_system_and_no_name_stands_for_two() -> None:
     assert min(Counter(each.system for each in PLANTED).values()) >= 5
 
 
-@_EVERY
-def test_it_is_made_where_it_says(bug: PlantedBug) -> None:
-    files = {edit.file for edit in bug.edits}
-    for file in files:
+@pytest.mark.parametrize("name", BROKEN)
+def test_it_is_made_where_it_says(name: str) -> None:
+    edits = BROKEN[name].edits
+    for file in {edit.file for edit in edits}:
         source = (_REFERENCE / file).read_text("utf-8")
-        broken = mutate(source, [edit for edit in bug.edits if edit.file == file])
-        compile(broken, file, "exec")
+        compile(mutate(source, [edit for edit in edits if edit.file == file]), file, "exec")
+
+
+@_EVERY
+def test_it_says_what_it_breaks_and_after_which_bug_it_is(bug: PlantedBug) -> None:
     assert bug.breaks
     assert set(bug.breaks) <= BY_ID.keys()
     assert bug.link.startswith("https://")
