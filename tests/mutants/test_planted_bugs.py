@@ -1,4 +1,4 @@
-"""Planted bugs and mutants change the reference where they say; a bug is after one that was fixed."""
+"""Planted bugs and mutants change the reference where they say, and a bug is after a real one."""
 
 from __future__ import annotations
 
