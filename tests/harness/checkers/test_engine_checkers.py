@@ -209,6 +209,32 @@ class TestFaultsAreSurvived:
         tape.fails(tape.asks(), "RequestFailed: core-0 died")
         assert tape.whole().serves(2.0).calm().convicted("E3").kind == "lost"
 
+    def test_a_coordinators_death_fails_nobody(self) -> None:
+        tape = EngineTape(data_parallel=2).serves(2.0)
+        n = tape.asks()
+        tape.strikes("kill", "coordinator").fails(n, "RequestFailed: coordinator died")
+        found = tape.serves(0.5).whole().serves(2.5).calm().convicted("E3")
+        assert found.kind == "lost"
+        assert "asked 0.0 s before the death of coordinator" in found.cause
+
+    @pytest.mark.parametrize("first", ["coordinator", "core-0"])
+    def test_who_loses_its_replica_later_did_not_fail_of_an_earlier_death(self, first: str) -> None:
+        tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", first).serves(0.5)
+        tape.whole().serves(2.5)
+        held = tape.asks()
+        tape.strikes("kill", "core-1")
+        sent = tape.asks()
+        tape.serves(0.5).fails(held, "RequestFailed: core-1 died")
+        tape.fails(sent, "RequestFailed: core-1 died")
+        assert tape.whole().serves(2.5).calm().judged("E3").violations == []
+
+    def test_who_lost_its_replica_before_does_not_fail_of_the_coordinators_death(self) -> None:
+        tape = EngineTape(data_parallel=2).serves(2.0)
+        held = tape.asks()
+        tape.strikes("kill", "core-1").serves(0.5).whole().serves(2.1)
+        tape.strikes("kill", "coordinator").fails(held, "RequestFailed: core-1 died")
+        assert tape.serves(0.5).whole().serves(2.5).calm().judged("E3").violations == []
+
     def test_the_others_are_judged_too_if_the_scenario_says_so(self) -> None:
         tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").serves(2.0)
         tape.gives(tape.asks(), [9, 9, 9, 9, 9])

@@ -11,7 +11,7 @@ from killpoint.scenario import Scenario
 from killpoint.systems.engine.checks.answers import check_e1_every_request_ends
 from killpoint.systems.engine.checks.health import check_e4_health
 from killpoint.systems.engine.checks.tokens import check_e2_tokens
-from killpoint.systems.engine.record import SECOND, Life, Strike, life, slack, some
+from killpoint.systems.engine.record import SECOND, Life, Request, Strike, life, slack, some
 from killpoint.verdict import Violation, counted
 
 _TOLD_WITHIN = 5 * SECOND
@@ -137,22 +137,41 @@ def _failed_elsewhere(
     """Return a violation if a request failed that no dead replica can have had."""
     if not _others(scenario, strike):
         return []
-    known = strike.t + SECOND + slack(history, strike.t, strike.t + SECOND)
+    known = _known(history, strike)
     for request in of.requests:
         answer = request.answer
         if not request.failed or answer is None or answer.text("outcome") == "refused":
             continue
-        spared = strike.kind == "coordinator" and strike.t < answer.t
-        if spared or known < request.asked.t < strike.end:
+        spared = strike.kind == "coordinator" and strike.t < answer.t <= strike.end
+        spared = spared or known < request.asked.t < strike.end
+        if spared and not _met_another(history, of, request, strike):
             after = (request.asked.t - strike.t) / 1e9
+            when = f"{abs(after):.1f} s {'after' if after >= 0 else 'before'}"
             cause = (
-                f"request {request.n}, asked {after:.1f} s after the death of {strike.part}, failed"
+                f"request {request.n}, asked {when} the death of {strike.part}, failed"
                 f" although another replica was there: {answer.text('error')}"
             )
             return [
                 Violation("lost", cause, some(history, of, request.asked, answer, around=known))
             ]
     return []
+
+
+def _known(history: History, strike: Strike) -> int:
+    """Return when no request was sent any more to what had been struck, ns."""
+    return strike.t + SECOND + slack(history, strike.t, strike.t + SECOND)
+
+
+def _met_another(history: History, of: Life, request: Request, strike: Strike) -> bool:
+    """Return whether a request may have failed of what was done to a replica at another time."""
+    answer = request.answer
+    return answer is not None and any(
+        each is not strike
+        and each.kind != "coordinator"
+        and each.t < answer.t
+        and request.asked.t <= _known(history, each)
+        for each in of.strikes
+    )
 
 
 def _others(scenario: Scenario, strike: Strike) -> bool:
