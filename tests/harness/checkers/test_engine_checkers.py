@@ -174,6 +174,18 @@ class TestFaultsAreSurvived:
             tape.gives(tape.asks())
         assert "below half" in tape.whole().calm().convicted("E3").cause
 
+    @pytest.mark.parametrize("then", [1.5, 3.0])
+    def test_goodput_has_10_s_to_be_half_though_parts_are_back_sooner(self, then: float) -> None:
+        tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").later(3_000)
+        assert isinstance(tape, EngineTape)
+        tape.whole().later(then * 1000)
+        tape.calm()
+        if then < 2.0:
+            with pytest.raises(Inconclusive, match=r"ended 4\.5 s after the death"):
+                tape.judged("E3")
+        else:
+            assert "where it had been 10." in tape.convicted("E3").cause
+
     def test_a_replica_that_does_not_come_back_is_starved(self) -> None:
         tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").serves(20.0)
         assert "had not come back" in tape.whole(False).calm().convicted("E3").cause

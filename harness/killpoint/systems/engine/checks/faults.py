@@ -185,19 +185,32 @@ def _others(scenario: Scenario, strike: Strike) -> bool:
 def _service(
     scenario: Scenario, history: History, of: Life, strike: Strike, goodput: Goodput
 ) -> list[Violation]:
+    """Return a violation if goodput was not half in time, or not whole with the part back.
+
+    Raises:
+        Inconclusive: the load ended before it was known, or the part was not waited for.
+    """
     around = strike.t
-    lines = some(history, of, strike.whole, around=around)
     due = _HALF_WITHIN + slack(history, around, around + _HALF_WITHIN)
-    if _others(scenario, strike):
-        watched = strike.end - strike.t
-        if goodput.half is None and watched < due and goodput.back < 0:
-            raise Inconclusive(f"the load ended {watched / 1e9:.1f} s after the death")
-        if goodput.half is None or goodput.half - strike.t > due:
-            cause = (
-                f"10 s after the death of {strike.part} goodput was still below half of"
-                f" {goodput.before:.1f} requests/s"
-            )
-            return [Violation("starved", cause, lines)]
+    watched = strike.end - strike.t
+    others = _others(scenario, strike)
+    too_short = others and goodput.half is None and watched < due
+    if others and not too_short and (goodput.half is None or goodput.half - strike.t > due):
+        cause = (
+            f"10 s after the death of {strike.part} goodput was still below half of"
+            f" {goodput.before:.1f} requests/s"
+        )
+        return [Violation("starved", cause, some(history, of, strike.whole, around=around))]
+    found = [] if too_short and goodput.back < 0 else _whole(scenario, history, of, strike, goodput)
+    if too_short and not found:
+        raise Inconclusive(f"the load ended {watched / 1e9:.1f} s after the death")
+    return found
+
+
+def _whole(
+    scenario: Scenario, history: History, of: Life, strike: Strike, goodput: Goodput
+) -> list[Violation]:
+    """Return a violation if a part did not come back, or goodput was not whole once it had."""
     if strike.whole is None or not (scenario.engine and scenario.engine.restart):
         return []
     stays_away = not_back(history, of, strike)
@@ -212,7 +225,7 @@ def _service(
             f"with {strike.part} back, goodput was {goodput.after:.1f} requests/s, where it had"
             f" been {goodput.before:.1f}"
         )
-        return [Violation("starved", cause, lines)]
+        return [Violation("starved", cause, some(history, of, strike.whole, around=strike.t))]
     return []
 
 
