@@ -7,6 +7,8 @@ from engine_tape import FRONT, TOKENS, WELL, EngineTape
 
 from killpoint.checkers.finding import Inconclusive, Lacking
 
+_WELL = {"outcome": "ok", "finish": "length", "error": "", "count": len(TOKENS)}
+
 
 class TestEveryRequestEnds:
     def test_tokens_are_an_end_and_so_is_an_error_that_names_who_died(self) -> None:
@@ -50,6 +52,26 @@ class TestEveryRequestEnds:
         tape.tell(FRONT, "calm", yes=False).tell(FRONT, "engine-stop")
         tape.fails(n, "Closed: it is closed", "closed")
         assert tape.convicted("E1").kind == "lost"
+
+    def test_a_request_that_ended_before_the_stop_is_not_said_to_have_no_end(self) -> None:
+        tape = EngineTape()
+        n = tape.asks(within=2.0)
+        tape.later(2_500).tell(FRONT, "calm", yes=False)
+        tape.later(500).tell(FRONT, "answer", **_WELL, n=n)
+        found = tape.tell(FRONT, "engine-stop").convicted("E1")
+        assert (found.kind, found.cause) == ("late", "request 1 took 3.0 s; the limit is 2 s")
+
+    @pytest.mark.parametrize("ends", [True, False])
+    def test_a_machine_that_was_late_has_more_time_for_what_is_waited_for(self, ends: bool) -> None:
+        tape = EngineTape()
+        n = tape.asks(within=2.0)
+        tape.later(2_500).late(400).tell(FRONT, "calm", yes=False)
+        if ends:
+            tape.tell(FRONT, "engine-stop").tell(FRONT, "answer", **_WELL, n=n)
+            assert tape.judged("E1").violations == []
+        else:
+            with pytest.raises(Inconclusive, match="too little time"):
+                tape.judged("E1")
 
     def test_an_end_after_its_time_is_late(self) -> None:
         tape = EngineTape()
