@@ -7,6 +7,8 @@ from engine_tape import FRONT, TOKENS, WELL, EngineTape
 
 from killpoint.checkers.finding import Inconclusive, Lacking
 
+_WELL = {"outcome": "ok", "finish": "length", "error": "", "count": len(TOKENS)}
+
 
 class TestEveryRequestEnds:
     def test_tokens_are_an_end_and_so_is_an_error_that_names_who_died(self) -> None:
@@ -50,6 +52,26 @@ class TestEveryRequestEnds:
         tape.tell(FRONT, "calm", yes=False).tell(FRONT, "engine-stop")
         tape.fails(n, "Closed: it is closed", "closed")
         assert tape.convicted("E1").kind == "lost"
+
+    def test_a_request_that_ended_before_the_stop_is_not_said_to_have_no_end(self) -> None:
+        tape = EngineTape()
+        n = tape.asks(within=2.0)
+        tape.later(2_500).tell(FRONT, "calm", yes=False)
+        tape.later(500).tell(FRONT, "answer", **_WELL, n=n)
+        found = tape.tell(FRONT, "engine-stop").convicted("E1")
+        assert (found.kind, found.cause) == ("late", "request 1 took 3.0 s; the limit is 2 s")
+
+    @pytest.mark.parametrize("ends", [True, False])
+    def test_a_machine_that_was_late_has_more_time_for_what_is_waited_for(self, ends: bool) -> None:
+        tape = EngineTape()
+        n = tape.asks(within=2.0)
+        tape.later(2_500).late(400).tell(FRONT, "calm", yes=False)
+        if ends:
+            tape.tell(FRONT, "engine-stop").tell(FRONT, "answer", **_WELL, n=n)
+            assert tape.judged("E1").violations == []
+        else:
+            with pytest.raises(Inconclusive, match="too little time"):
+                tape.judged("E1")
 
     def test_an_end_after_its_time_is_late(self) -> None:
         tape = EngineTape()
@@ -174,6 +196,18 @@ class TestFaultsAreSurvived:
             tape.gives(tape.asks())
         assert "below half" in tape.whole().calm().convicted("E3").cause
 
+    @pytest.mark.parametrize("then", [1.5, 3.0])
+    def test_goodput_has_10_s_to_be_half_though_parts_are_back_sooner(self, then: float) -> None:
+        tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").later(3_000)
+        assert isinstance(tape, EngineTape)
+        tape.whole().later(then * 1000)
+        tape.calm()
+        if then < 2.0:
+            with pytest.raises(Inconclusive, match=r"ended 4\.5 s after the death"):
+                tape.judged("E3")
+        else:
+            assert "where it had been 10." in tape.convicted("E3").cause
+
     def test_a_replica_that_does_not_come_back_is_starved(self) -> None:
         tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").serves(20.0)
         assert "had not come back" in tape.whole(False).calm().convicted("E3").cause
@@ -208,6 +242,32 @@ class TestFaultsAreSurvived:
         tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").serves(2.0)
         tape.fails(tape.asks(), "RequestFailed: core-0 died")
         assert tape.whole().serves(2.0).calm().convicted("E3").kind == "lost"
+
+    def test_a_coordinators_death_fails_nobody(self) -> None:
+        tape = EngineTape(data_parallel=2).serves(2.0)
+        n = tape.asks()
+        tape.strikes("kill", "coordinator").fails(n, "RequestFailed: coordinator died")
+        found = tape.serves(0.5).whole().serves(2.5).calm().convicted("E3")
+        assert found.kind == "lost"
+        assert "asked 0.0 s before the death of coordinator" in found.cause
+
+    @pytest.mark.parametrize("first", ["coordinator", "core-0"])
+    def test_who_loses_its_replica_later_did_not_fail_of_an_earlier_death(self, first: str) -> None:
+        tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", first).serves(0.5)
+        tape.whole().serves(2.5)
+        held = tape.asks()
+        tape.strikes("kill", "core-1")
+        sent = tape.asks()
+        tape.serves(0.5).fails(held, "RequestFailed: core-1 died")
+        tape.fails(sent, "RequestFailed: core-1 died")
+        assert tape.whole().serves(2.5).calm().judged("E3").violations == []
+
+    def test_who_lost_its_replica_before_does_not_fail_of_the_coordinators_death(self) -> None:
+        tape = EngineTape(data_parallel=2).serves(2.0)
+        held = tape.asks()
+        tape.strikes("kill", "core-1").serves(0.5).whole().serves(2.1)
+        tape.strikes("kill", "coordinator").fails(held, "RequestFailed: core-1 died")
+        assert tape.serves(0.5).whole().serves(2.5).calm().judged("E3").violations == []
 
     def test_the_others_are_judged_too_if_the_scenario_says_so(self) -> None:
         tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").serves(2.0)

@@ -64,6 +64,26 @@ def test_a_result_is_told_as_a_call_is() -> None:
     assert pool_convicted("W3", tape).kind == "late"
 
 
+def test_a_future_that_was_done_before_the_death_has_its_value_after_it() -> None:
+    """What had come by then is nobody's loss; what was not done yet, or asked for later, errs."""
+    tape = PoolTape().ready().submits().submits().result(2, futures=[1, 2])
+    tape.does("kill").fires().later(3000)
+    tape.called("peer-died").result(1, futures=[1, 2])
+    assert pool_judged("W3", tape.stops()).violations == []
+    tape = PoolTape().ready().submits().submits().does("kill").fires()
+    tape.result(2, "peer-died", futures=[]).later(3000).result(1, futures=[1]).stops()
+    found = pool_convicted("W3", tape)
+    assert found.kind == "no-error"
+    assert "the result of call 1" in found.cause
+    tape = PoolTape().ready().called().does("kill").fires().later(3000).submits()
+    assert pool_convicted("W3", tape.result(2).stops()).kind == "no-error"
+    tape = PoolTape().ready().submits().does("kill").fires().later(3000).result(1, s=4.0)
+    assert pool_convicted("W3", tape.stops()).kind == "no-error"
+    tape = PoolTape().ready().submits().does("kill").fires().later(3000).result(1).stops()
+    with pytest.raises(Inconclusive, match="no call was pending"):
+        pool_judged("W3", tape)
+
+
 def test_the_callback_fires_once() -> None:
     never = _killed_in_call().done("peer-died").later(3000).called("closed").stops()
     assert pool_convicted("W3", never).kind == "no-error"

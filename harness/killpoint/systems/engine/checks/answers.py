@@ -52,20 +52,22 @@ def _lost(history: History, of: Life, request: Request) -> list[Violation]:
     """
     if _front_end_gone(history):
         return []
-    calm = history.first("calm")
+    calm, stop = history.first("calm"), history.first("engine-stop")
     if request.answer is None:
         end = history.first("engine-stopped") or calm or history.events[-1]
-    elif calm is not None and request.answer.t > calm.t:
-        end = calm
+    elif calm is not None and stop is not None and request.answer.t > stop.t:
+        end = stop
     else:
         return []
     age = end.t - request.asked.t
-    if end.kind != "engine-stopped" and age < _within(request):
+    within = _within(request) + slack(history, request.asked.t, end.t)
+    if end.kind != "engine-stopped" and age < within:
         if request.answer is not None:
             return []
         raise Inconclusive(f"request {request.n} was given too little time to end")
     where = "has no token" if request.first is None else "had begun to come"
-    cause = f"request {request.n} never ended; it {where}, {age / 1e9:.1f} s after it was asked"
+    how = "never ended" if request.answer is None else "ended only as the engine was stopped"
+    cause = f"request {request.n} {how}; it {where}, {age / 1e9:.1f} s after it was asked"
     cause += _what_was_done(of, request)
     return [Violation("lost", cause, some(history, of, request.asked, around=request.asked.t))]
 

@@ -11,7 +11,7 @@ from killpoint.scenario import Scenario
 from killpoint.systems.engine.checks.answers import check_e1_every_request_ends
 from killpoint.systems.engine.checks.health import check_e4_health
 from killpoint.systems.engine.checks.tokens import check_e2_tokens
-from killpoint.systems.engine.record import SECOND, Life, Strike, life, slack, some
+from killpoint.systems.engine.record import SECOND, Life, Request, Strike, life, slack, some
 from killpoint.verdict import Violation, counted
 
 _TOLD_WITHIN = 5 * SECOND
@@ -137,22 +137,41 @@ def _failed_elsewhere(
     """Return a violation if a request failed that no dead replica can have had."""
     if not _others(scenario, strike):
         return []
-    known = strike.t + SECOND + slack(history, strike.t, strike.t + SECOND)
+    known = _known(history, strike)
     for request in of.requests:
         answer = request.answer
         if not request.failed or answer is None or answer.text("outcome") == "refused":
             continue
-        spared = strike.kind == "coordinator" and strike.t < answer.t
-        if spared or known < request.asked.t < strike.end:
+        spared = strike.kind == "coordinator" and strike.t < answer.t <= strike.end
+        spared = spared or known < request.asked.t < strike.end
+        if spared and not _met_another(history, of, request, strike):
             after = (request.asked.t - strike.t) / 1e9
+            when = f"{abs(after):.1f} s {'after' if after >= 0 else 'before'}"
             cause = (
-                f"request {request.n}, asked {after:.1f} s after the death of {strike.part}, failed"
+                f"request {request.n}, asked {when} the death of {strike.part}, failed"
                 f" although another replica was there: {answer.text('error')}"
             )
             return [
                 Violation("lost", cause, some(history, of, request.asked, answer, around=known))
             ]
     return []
+
+
+def _known(history: History, strike: Strike) -> int:
+    """Return when no request was sent any more to what had been struck, ns."""
+    return strike.t + SECOND + slack(history, strike.t, strike.t + SECOND)
+
+
+def _met_another(history: History, of: Life, request: Request, strike: Strike) -> bool:
+    """Return whether a request may have failed of what was done to a replica at another time."""
+    answer = request.answer
+    return answer is not None and any(
+        each is not strike
+        and each.kind != "coordinator"
+        and each.t < answer.t
+        and request.asked.t <= _known(history, each)
+        for each in of.strikes
+    )
 
 
 def _others(scenario: Scenario, strike: Strike) -> bool:
@@ -166,19 +185,32 @@ def _others(scenario: Scenario, strike: Strike) -> bool:
 def _service(
     scenario: Scenario, history: History, of: Life, strike: Strike, goodput: Goodput
 ) -> list[Violation]:
+    """Return a violation if goodput was not half in time, or not whole with the part back.
+
+    Raises:
+        Inconclusive: the load ended before it was known, or the part was not waited for.
+    """
     around = strike.t
-    lines = some(history, of, strike.whole, around=around)
     due = _HALF_WITHIN + slack(history, around, around + _HALF_WITHIN)
-    if _others(scenario, strike):
-        watched = strike.end - strike.t
-        if goodput.half is None and watched < due and goodput.back < 0:
-            raise Inconclusive(f"the load ended {watched / 1e9:.1f} s after the death")
-        if goodput.half is None or goodput.half - strike.t > due:
-            cause = (
-                f"10 s after the death of {strike.part} goodput was still below half of"
-                f" {goodput.before:.1f} requests/s"
-            )
-            return [Violation("starved", cause, lines)]
+    watched = strike.end - strike.t
+    others = _others(scenario, strike)
+    too_short = others and goodput.half is None and watched < due
+    if others and not too_short and (goodput.half is None or goodput.half - strike.t > due):
+        cause = (
+            f"10 s after the death of {strike.part} goodput was still below half of"
+            f" {goodput.before:.1f} requests/s"
+        )
+        return [Violation("starved", cause, some(history, of, strike.whole, around=around))]
+    found = [] if too_short and goodput.back < 0 else _whole(scenario, history, of, strike, goodput)
+    if too_short and not found:
+        raise Inconclusive(f"the load ended {watched / 1e9:.1f} s after the death")
+    return found
+
+
+def _whole(
+    scenario: Scenario, history: History, of: Life, strike: Strike, goodput: Goodput
+) -> list[Violation]:
+    """Return a violation if a part did not come back, or goodput was not whole once it had."""
     if strike.whole is None or not (scenario.engine and scenario.engine.restart):
         return []
     stays_away = not_back(history, of, strike)
@@ -193,7 +225,7 @@ def _service(
             f"with {strike.part} back, goodput was {goodput.after:.1f} requests/s, where it had"
             f" been {goodput.before:.1f}"
         )
-        return [Violation("starved", cause, lines)]
+        return [Violation("starved", cause, some(history, of, strike.whole, around=strike.t))]
     return []
 
 

@@ -92,7 +92,9 @@ def _calls_told(history: History, life: Life, death: Death) -> list[Violation]:
     made = [
         act
         for act in life.served()
-        if act.ended is not None and act.ended.t > death.strike.intent.t
+        if act.ended is not None
+        and act.ended.t > death.strike.intent.t
+        and not _had_come(history, life, act, death)
     ]
     if not made and not life.start.pending_at(death.strike.intent.t):
         raise Inconclusive(f"no call was pending or made after the death of {death.strike.role}")
@@ -101,6 +103,21 @@ def _calls_told(history: History, life: Life, death: Death) -> list[Violation]:
         if found:
             return found
     return []
+
+
+def _had_come(history: History, life: Life, act: Act, death: Death) -> bool:
+    """Return whether a value that was asked for after the death may have come before it."""
+    if act.op != "result" or not act.ok or act.ended is None or act.began.t < death.event.t:
+        return False
+    due = act.began.t + _WITHIN + slack(history, act.began.t, act.ended.t)
+    asked = next((each for each in life.acts if each.op == "submit" and each.n == act.n), act)
+    shown = [
+        each.ended
+        for each in life.acts
+        if each.op == "result" and each.ended is not None and each.ended.t > death.event.t
+    ]
+    undone = any("done" in e.data and act.n not in e.items("done") for e in shown)
+    return act.ended.t <= due and asked.began.t < death.event.t and not undone
 
 
 def _late(history: History, act: Act, death: Death) -> list[Violation]:
