@@ -21,7 +21,7 @@ from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.systems.group.model import BarrierModel
-from killpoint.systems.group.record import Call, calls
+from killpoint.systems.group.record import Call, calls, has_left
 from killpoint.verdict import Violation
 
 _EARLY = 0.001
@@ -111,7 +111,8 @@ def _judge(
     if late:
         return late
     due = call.timeout
-    if due is not None and not gone and call.seconds < due - _EARLY:
+    left = [role for role in absent if has_left(history, role, call)]
+    if due is not None and not gone and not left and call.seconds < due - _EARLY:
         cause = f"{call.words()} with timeout {due:g} s gave up after {call.seconds:.3f} s"
         return Violation("late", f"{cause}: too early, {who[0]} might still have come")
     if not names_one_of(call.error, [int(role.split("-")[1]) for role in who]):
