@@ -69,6 +69,7 @@ _LIBRARY = re.compile(
 _TURN = re.compile(r"sched_yield\b")
 """Frame of a loop that waits, which its process is in by chance; its caller shows for what."""
 
+_STOPS, _CUTS = ("stop", "hold"), ("cut", "half-open")
 _ENDS = ("kill", "exit", "sigterm", "sigint", "ctrl-c", "hang-up")
 
 Checker = Callable[[Scenario, History, Ledger], Finding]
@@ -254,8 +255,20 @@ def absent(history: History, until: int) -> list[Absent]:
         Absent(name, f"dead by signal {end.number('signal')}{places.get(name, '')}")
         for name, end in dead.items()
     ]
-    last = {e.text("target"): e.text("fault") for e in history.of("fault") if e.t <= until}
-    stopped = [name for name, fault in last.items() if fault == "stop"]
-    stopped += [name for name, fault in last.items() if fault == "hold"]
-    cut = [Absent(name, "cut off") for name, did in last.items() if did in ("cut", "half-open")]
-    return gone + [Absent(name, "stopped") for name in stopped if name not in dead] + cut
+    stopped, cut = _in_force(history, until)
+    gone += [Absent(name, "stopped") for name in stopped if name not in dead]
+    return gone + [Absent(name, "cut off") for name in cut if name not in dead]
+
+
+def _in_force(history: History, until: int) -> tuple[list[str], list[str]]:
+    """Return the roles that were stopped, and those cut off, whatever else befell them since."""
+    stopped, cut = dict[str, None](), dict[str, None]()
+    for event in history.of("fault"):
+        if event.t > until:
+            break
+        for held, begin, end in ((stopped, _STOPS, "continue"), (cut, _CUTS, "heal")):
+            if event.text("fault") in begin:
+                held[event.text("target")] = None
+            elif event.text("fault") == end:
+                held.pop(event.text("target"), None)
+    return list(stopped), list(cut)

@@ -94,7 +94,8 @@ def _reader(history: History, name: str, accepted: int, began: int, ended: int) 
     taken = sum(_took(e) for e in calls if e.t <= ended)
     asleep = _in_vain(calls, began, ended) >= min(_ASLEEP, (ended - began) // 2)
     faults = [e for e in history.of("fault") if e.text("target") == name and e.t <= ended]
-    stopped = bool(faults) and faults[-1].text("fault") in _HELD
+    held = [word for e in faults if (word := e.text("fault")) in (*_HELD, "continue")]
+    stopped = bool(held) and held[-1] in _HELD
     closed = any(
         e.text("op") in _LEAVES and e.t <= ended for e in history.of("begin", "end", role=name)
     )

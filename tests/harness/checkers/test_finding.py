@@ -17,6 +17,7 @@ from killpoint.checkers.finding import (
     hangs_of,
     steadied,
 )
+from killpoint.checkers.held_up import held_up
 from killpoint.ledger import Ledger
 from killpoint.verdict import Violation
 
@@ -35,6 +36,25 @@ def test_a_hang_with_everybody_there_says_so() -> None:
     assert "it waits, and nobody is dead, stopped or cut off" in found.cause
 
 
+def test_a_hang_names_who_is_away_whatever_else_befell_it() -> None:
+    """A connection that was cut carries nothing after a reset either, until it is healed."""
+    for first, then, over, words in (
+        ("cut", "reset", "heal", "writer, cut off"),
+        ("cut", "delay", "heal", "writer, cut off"),
+        ("stop", "cut", "continue", "writer, stopped; writer, cut off"),
+        ("cut", "continue", "heal", "writer, cut off"),
+    ):
+        tape = Tape().waits()
+        for fault in (first, then):
+            tape.tell("director", "fault", fault=fault, target="writer")
+        (found,) = hangs(tape.later(4000).hangs("reader-0", "receive").history())
+        assert f"it waits for {words}" in found.cause
+        tape = Tape().waits().tell("director", "fault", fault=first, target="writer")
+        tape.tell("director", "fault", fault=over, target="writer")
+        (found,) = hangs(tape.later(4000).hangs("reader-0", "receive").history())
+        assert "nobody is dead, stopped or cut off" in found.cause
+
+
 def test_a_send_that_hangs_names_the_reader_that_has_not_moved() -> None:
     tape = Tape().sent(0).waits().sends(1).later(4000).hangs("writer", "send")
     (found,) = hangs(tape.history())
@@ -47,6 +67,18 @@ def test_a_send_to_a_reader_that_does_not_receive_does_not_hang() -> None:
     tape = Tape().sent(0).gets(0).sent(1).sends(2).later(4000).hangs("writer", "send")
     assert hangs(tape.history()) == []
     assert hangs_of(tape.history(), "writer") == []
+
+
+def test_a_reader_that_stands_still_is_stopped_whatever_else_befell_it() -> None:
+    """It sleeps in its receive, and cannot take what is there."""
+    tape = Tape().waits().tell("director", "fault", fault="stop", target="reader-0")
+    tape.tell("director", "fault", fault="slow", target="reader-0").sent(0).sends(1).later(4000)
+    holder = held_up(tape.history(), tape.events[-1].t, tape.now)
+    assert holder is not None
+    assert (holder.words, holder.by_queue) == (
+        "reader-0, stopped, has taken 0 of 1 messages",
+        False,
+    )
 
 
 def test_a_send_that_waits_for_the_dead_hangs() -> None:

@@ -78,6 +78,50 @@ def test_a_barrier_that_fails_although_all_came_is_lost() -> None:
     assert group_convicted("G3", tape).kind == "lost"
 
 
+def test_a_rank_that_came_as_the_time_ran_out_may_have_been_missed() -> None:
+    for before, kinds in ((20, []), (400, ["lost"])):
+        tape = GroupTape().comes(0).comes(1).passes(1000 - before).comes(2)
+        tape.later(before)
+        tape.goes(0, "timeout", error="rank 2 did not come", s=1.0)
+        found = group_judged("H2", tape).violations
+        assert [each.kind for each in found] == kinds
+
+
+def test_a_rank_that_had_given_up_waits_for_nobody() -> None:
+    """After its timeout it is as if it had not come (X1)."""
+    tape = GroupTape().comes(0).passes(1000).goes(0, "timeout", error="ranks 1, 2", s=1.0)
+    tape.comes(1).comes(2).passes(1000).goes(1, "timeout", error="rank 0", s=1.0)
+    assert group_judged("G3", tape).violations == []
+    late = GroupTape().comes(0).passes(1000).goes(0, "timeout", error="ranks 1, 2", s=1.0)
+    late.comes(1).comes(2).passes(3000).goes(1, "timeout", error="rank 0", s=3.0)
+    assert group_convicted("G3", late).kind == "late"
+
+
+def test_a_rank_that_gave_up_calls_again_for_the_same_barrier() -> None:
+    """The retry gives what the first attempt would have given (X1)."""
+
+    def again(*come: int) -> GroupTape:
+        tape = GroupTape().comes(0).comes(1).passes(1000)
+        tape.goes(0, "timeout", error="rank 2 did not come", s=1.0)
+        for rank in come:
+            tape.comes(rank)
+        return tape.comes(0, n=1).goes(0, n=1)
+
+    assert group_judged("G3", again(2).goes(1).goes(2)).violations == []
+    assert "although rank-2 had not come" in group_convicted("G3", again()).cause
+
+
+def test_a_call_that_failed_may_count_as_one_all_the_same() -> None:
+    """A target that numbers its calls is judged by who met whom, not by how it counts."""
+    tape = GroupTape().comes(0).passes(1000).goes(0, "timeout", error="ranks 1, 2", s=1.0)
+    for n in (0, 1):
+        tape.comes(1, n=n).comes(2, n=n)
+        if n:
+            tape.comes(0, n=1).goes(0, n=1)
+        tape.goes(1, n=n).goes(2, n=n)
+    assert group_judged("G3", tape).violations == []
+
+
 def test_a_barrier_that_never_ends_hangs() -> None:
     tape = GroupTape().comes(0).comes(1)
     tape.hangs("rank-0", "barrier")

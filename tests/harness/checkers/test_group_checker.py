@@ -122,3 +122,30 @@ def test_a_leave_does_not_excuse_what_was_not_given() -> None:
     assert (
         group_convicted("G1", tape.misses(1, 0, "closed").airs(2, 4).hears(0, 2, 4)).kind == "lost"
     )
+
+
+def _left() -> GroupTape:
+    """Rank 1 has left."""
+    tape = GroupTape()
+    tape.posts(0, 2, 0).takes(2, 0, 0)
+    tape.ordered("rank-1", "leave")
+    return tape
+
+
+def test_a_rank_that_has_left_is_not_there_for_who_needs_it() -> None:
+    def gathers(tape: GroupTape) -> GroupTape:
+        tape.tell("rank-0", "gather", seq=5, size=64, digest="d5")
+        tape.tell("rank-0", "gathered", outcome="closed", error="rank 1 has left", s=0.001)
+        return tape
+
+    def meets(tape: GroupTape) -> GroupTape:
+        return tape.comes(0).goes(0, "closed", error="rank 1 has left", s=0.01)
+
+    def posts(tape: GroupTape, to: int = 1) -> GroupTape:
+        return tape.posts(0, to, 1, "closed", "rank 1 has left")
+
+    for does in (gathers, meets, posts):
+        assert group_judged("G1", does(_left())).violations == []
+        assert group_judged("H2", does(_left())).violations == []
+        assert group_convicted("G1", does(GroupTape())).kind in ("lost", "late")
+    assert group_convicted("G1", posts(_left(), to=2)).kind == "lost"

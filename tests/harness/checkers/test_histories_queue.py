@@ -59,6 +59,14 @@ class TestSendsThatWait:
         assert found.kind == ("late" if outcome == "ok" else "starved")
         assert "nobody else but reader-1, who had left, was behind" in found.cause
 
+    @pytest.mark.parametrize("outcome", ["ok", "timeout"])
+    def test_a_reader_has_not_left_before_its_close_has_ended(self, outcome: str) -> None:
+        """A close may take 2 s (Q11), and what it holds is free when it is done."""
+        tape = _full().gets(0).gets(1).sends(2).tell("reader-1", "begin", op="close").later(1500)
+        late = tape.tell("writer", "sent", seq=2, outcome=outcome, s=1.5)
+        late.tell("reader-1", "end", op="close", outcome="ok", s=1.5)
+        assert judged("H1", late, readers=2).violations == []
+
     def test_what_becomes_of_the_slots_of_the_dead_is_open(self) -> None:
         tape = _full().kills("reader-0").sends(2).later(2400)
         tape.tell("writer", "sent", seq=2, outcome="timeout", s=2.4)

@@ -116,6 +116,14 @@ def calls(history: History) -> list[Call]:
     return found
 
 
+def has_left(history: History, role: str, call: Call) -> bool:
+    """Return whether a rank had begun to leave when a call ended."""
+    ended = call.ended.t if call.ended else 0
+    return any(
+        event.text("op") == "leave" and event.t <= ended for event in history.of("begin", role=role)
+    )
+
+
 def streams(scenario: Scenario, made: list[Call]) -> list[Stream]:
     """Every lane that was used: one for each pair, and one for each source's broadcasts a rank."""
     found: list[Stream] = []

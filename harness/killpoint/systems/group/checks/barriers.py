@@ -21,7 +21,7 @@ from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.systems.group.model import BarrierModel
-from killpoint.systems.group.record import Call, calls
+from killpoint.systems.group.record import Call, calls, has_left
 from killpoint.verdict import Violation
 
 _EARLY = 0.001
@@ -29,6 +29,8 @@ _KNOWN = 2.0
 """Seconds after which a group must know of a death."""
 _MAKING = 1.0
 """Seconds more for a join: keys, threads and connections are made in it, which is no waiting."""
+_COMES = 100_000_000
+"""ns within which those who wait hear of a rank that has come."""
 _ALLOWED = 0.25
 """Seconds beyond a deadline that are tolerated, on top of what the control wait was late."""
 
@@ -58,11 +60,15 @@ def broken_barriers(scenario: Scenario, history: History, made: Sequence[Call]) 
     """Return what is wrong with the barriers of the live ranks."""
     dead = deaths(history)
     met = [call for call in made if call.op == "barrier"]
-    wrong: list[Violation] = []
+    numbered: dict[int, list[Call]] = {}
     for call in met:
+        numbered.setdefault(call.began.number("n"), []).append(call)
+    wrong: list[Violation] = []
+    for call, same in ((call, turn) for turn in _by_turn(met) for call in turn):
         if call.ended is None or call.role in dead or not call.made:
             continue
-        found = _judge(scenario, history, call, met, dead)
+        also = numbered[call.began.number("n")]
+        found = _judge(scenario, history, call, same, also, dead)
         if found:
             lines = [*dead.values(), call.began, call.ended]
             shown = evidence(history, sorted(lines, key=lambda event: event.t))
@@ -74,11 +80,13 @@ def _judge(
     scenario: Scenario,
     history: History,
     call: Call,
-    met: Sequence[Call],
+    same: Sequence[Call],
+    numbered: Sequence[Call],
     dead: dict[str, Event],
 ) -> Violation | None:
+    """Judge one call; ``numbered``: those for the same barrier if who gave up is one further."""
     assert call.ended is not None
-    absent = _absent(scenario, call, met)
+    absent = _absent(scenario, call, [*same, *numbered] if call.ok else same)
     gone = [role for role in dead if _struck(history, role, dead) <= call.ended.t]
     who = sorted({*absent, *gone})
     if call.ok:
@@ -88,12 +96,14 @@ def _judge(
         before = [
             role
             for role in gone
-            if _long_before(history, dead[role], call) and not _passed(call, met, role)
+            if _long_before(history, dead[role], call) and not _passed([*same, *numbered], role)
         ]
         if before:
             cause = f"{call.words()} ended well although {before[0]} was dead before it began"
             return Violation("no-error", cause)
         return None
+    if not who and (_absent(scenario, call, numbered) or _not_together(history, call, same)):
+        return _late(history, call)
     if not who:
         cause = f"{call.words()} ended with {call.outcome} although every rank came: {call.error}"
         return Violation("lost", cause)
@@ -101,7 +111,8 @@ def _judge(
     if late:
         return late
     due = call.timeout
-    if due is not None and not gone and call.seconds < due - _EARLY:
+    left = [role for role in absent if has_left(history, role, call)]
+    if due is not None and not gone and not left and call.seconds < due - _EARLY:
         cause = f"{call.words()} with timeout {due:g} s gave up after {call.seconds:.3f} s"
         return Violation("late", f"{cause}: too early, {who[0]} might still have come")
     if not names_one_of(call.error, [int(role.split("-")[1]) for role in who]):
@@ -126,22 +137,55 @@ def _struck(history: History, role: str, dead: dict[str, Event]) -> int:
     return ordered_end(history, role) or dead[role].t
 
 
-def _absent(scenario: Scenario, call: Call, met: Sequence[Call]) -> list[str]:
+def _absent(scenario: Scenario, call: Call, same: Sequence[Call]) -> list[str]:
     """Return the ranks that had not come to this barrier when the call ended."""
     assert call.ended is not None
     roles = scenario.roles()
     meeting = BarrierModel(len(roles))
-    for other in met:
-        same = other.began.number("n") == call.began.number("n") and other.made
-        if same and other.began.t <= call.ended.t:
+    for other in same:
+        if other.made and other.began.t <= call.ended.t:
             meeting.come(roles.index(other.role))
     return [roles[rank] for rank in meeting.missing()]
 
 
-def _passed(call: Call, met: Sequence[Call], role: str) -> bool:
+def _not_together(history: History, call: Call, same: Sequence[Call]) -> bool:
+    """Return whether a rank had given up before this call ended, or came as its time ran out.
+
+    All have come at some time, and perhaps never waited at once.
+    """
+    assert call.ended is not None
+    until = call.ended.t
+    by_role: dict[str, list[Call]] = {}
+    for other in same:
+        if other.made and other.role != call.role and other.began.t <= until:
+            by_role.setdefault(other.role, []).append(other)
+    ran_out = call.timeout is not None and call.seconds >= call.timeout - _EARLY
+    for others in by_role.values():
+        there = [o.began.t for o in others if o.ok or o.ended is None or o.ended.t > until]
+        if not there:
+            return True
+        since = max(call.began.t, min(there))
+        if ran_out and until - since <= _COMES + history.allowance(since, until):
+            return True
+    return False
+
+
+def _by_turn(met: Sequence[Call]) -> list[list[Call]]:
+    """Return the calls for each barrier; a rank that gave up calls again for the same one (X1)."""
+    failed: dict[str, list[int]] = {}
+    turns: dict[int, list[Call]] = {}
+    for call in met:
+        mine = failed.setdefault(call.role, [])
+        before = sum(t < call.began.t for t in mine)
+        turns.setdefault(call.began.number("n") - before, []).append(call)
+        if call.ended is not None and not call.ok:
+            mine.append(call.ended.t)
+    return list(turns.values())
+
+
+def _passed(same: Sequence[Call], role: str) -> bool:
     """Return whether the role had passed this very barrier."""
-    number = call.began.number("n")
-    return any(m.role == role and m.began.number("n") == number and m.ok for m in met)
+    return any(other.role == role and other.ok for other in same)
 
 
 def _late(history: History, call: Call) -> Violation | None:

@@ -13,7 +13,7 @@ from killpoint.ledger import Ledger
 from killpoint.scenario import Fault, Scenario
 from killpoint.systems.group.checks.barriers import broken_barriers
 from killpoint.systems.group.model import Lane
-from killpoint.systems.group.record import Call, Stream, calls, streams
+from killpoint.systems.group.record import Call, Stream, calls, has_left, streams
 from killpoint.verdict import Kind, Violation
 
 PROMPT = 100_000_000
@@ -93,7 +93,7 @@ def _judge(history: History, stream: Stream, dead: Collection[str]) -> list[Viol
     for call in stream.sent:
         if call.ok or not call.ended or stream.taker in dead or stream.source in dead:
             continue
-        if not tells_of(call, dead):
+        if not tells_of(call, dead) and not has_left(history, stream.taker, call):
             return [_says(history, stream, call, "lost", f"{call.words()} failed: {call.error}")]
     taken = stream.taken()
     for index, call in enumerate(taken):
@@ -149,7 +149,7 @@ def _why_not(
         return None  # a group may end with one of its ranks, if it says whose death it was
     due = lane.due()
     waiting = next((sent for sent in stream.sent if sent.seq == due), None)
-    if waiting is None and _has_left(history, stream.source, call):
+    if waiting is None and has_left(history, stream.source, call):
         return None  # it had all there was, and was to be told that no more comes
     if call.outcome == "timeout" and not (waiting and _long_since(history, waiting, call.ended)):
         return None  # nothing had been sent, or just now: it was to run out
@@ -167,14 +167,6 @@ def _long_since(history: History, waiting: Call, ended: Event) -> bool:
         return waiting.began.t <= ended.t
     allowed = PROMPT + history.allowance(waiting.ended.t, ended.t)
     return ended.t - waiting.ended.t > allowed
-
-
-def _has_left(history: History, source: str, call: Call) -> bool:
-    ended = call.ended.t if call.ended else 0
-    return any(
-        event.text("op") == "leave" and event.t <= ended
-        for event in history.of("begin", role=source)
-    )
 
 
 def _says(history: History, stream: Stream, call: Call, kind: Kind, cause: str) -> Violation:
@@ -199,10 +191,15 @@ def _gathers(
             if call.ended is None:
                 continue
             lines = evidence(history, [call.began, call.ended])
+            parts = [by_role.get(role, []) for role in scenario.roles()]
             if not call.ok:
+                never = [
+                    r for r, p in zip(scenario.roles(), parts, strict=True) if len(p) <= number
+                ]
+                if any(has_left(history, role, call) for role in never):
+                    continue  # it needs who is not there any more
                 cause = f"{call.words()} ended with {call.outcome}: {call.error}"
                 return [Violation("lost", cause, lines)]
-            parts = [by_role.get(role, []) for role in scenario.roles()]
             want = [part[number] if number < len(part) else None for part in parts]
             wrong = unlike(call, want)
             if wrong:

@@ -48,6 +48,8 @@ class Facts(msgspec.Struct):
     """Receive calls by reader, in the order of their ends."""
     left: dict[str, int]
     """Time at which each role that closed its end began to, ns."""
+    gone: dict[str, int]
+    """Time at which that close had ended, ns: until then it may hold slots."""
     deaths: dict[str, int]
     """Time before the first fault of each role that died, ns."""
     harmed: dict[str, list[tuple[int, int]]]
@@ -60,9 +62,11 @@ class Facts(msgspec.Struct):
         ended = {role: ordered_end(history, role) or 0 for role in deaths(history)}
         closes = [e for e in history.of("begin") if e.text("op") == "close"]
         left = {e.role: e.t for e in reversed(closes)}
+        closed = [e for e in history.of("end") if e.text("op") == "close"]
+        gone = {e.role: e.t for e in reversed(closed)}
         received = {name: got(history, name) for name in readers}
         harmed = _harmed(scenario, history)
-        return cls(scenario, history, sent(history), received, left, ended, harmed)
+        return cls(scenario, history, sent(history), received, left, gone, ended, harmed)
 
     def is_harmed(self, since: int, until: int, readers: Iterable[str]) -> bool:
         """Return whether a connection of these readers carried little in some of that time."""
@@ -270,7 +274,7 @@ def _free_since(facts: Facts, message: Sent, ended: Event) -> int | None:
     since = 0
     for reader, calls in facts.received.items():
         taken = [c.ended.t for c in calls if _took(c) and c.ended is not None]
-        gone = facts.left.get(reader, 1 << 62)
+        gone = facts.gone.get(reader, 1 << 62)
         due = taken[needed - 1] if 0 < needed <= len(taken) else (gone if needed > 0 else 0)
         since = max(since, min(due, gone))
     return since if since <= ended.t else None
@@ -278,7 +282,7 @@ def _free_since(facts: Facts, message: Sent, ended: Event) -> int | None:
 
 def _why_room(facts: Facts, ended: Event) -> str:
     """Return the words for the slot that was free: who had left, if it waits for them."""
-    gone = [r for r in facts.received if facts.left.get(r, 1 << 62) <= ended.t]
+    gone = [r for r in facts.received if facts.gone.get(r, 1 << 62) <= ended.t]
     return (
         f"nobody else but {', '.join(gone)}, who had left, was behind"
         if gone
