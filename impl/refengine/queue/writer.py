@@ -142,7 +142,8 @@ class Writer(Endpoint):
         config, room = self._settings.chunking, self._inline_below
         if nbytes <= room:
             self._pace.begin(nbytes, timeout)
-            return config.applies(nbytes, room) and not is_plain_bytes(buffers)
+            several = self._slots > 1  # the next slot must be another than the one just filled
+            return several and config.applies(nbytes, room) and not is_plain_bytes(buffers)
         self._pace.begin(nbytes, timeout, SOCKET_SPEED)
         return config.spans_slots(nbytes, room, self._slots) and self._pace.readers_caught_up(
             ring_writer
