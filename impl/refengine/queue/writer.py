@@ -230,7 +230,7 @@ class Writer(Endpoint):
             raise fault(self._missing())
         if complete:
             if remote is not None:
-                remote.go()
+                remote.go(self._remote_gone)
             if local is not None:
                 local.go(self._local_gone)
         return complete
