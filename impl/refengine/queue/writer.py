@@ -198,6 +198,8 @@ class Writer(Endpoint):
     # -- arrivals and ends ------------------------------------------------------------------
 
     def _poll_peers(self) -> None:
+        # Of the call that now begins: one that follows a sleep comes by here.
+        self._waiter.warn_at = 0.0
         self._waiter.block(0)
         self._hear_remote()
         self._next_poll = self._clock() + _POLL_PEERS_EVERY
