@@ -40,7 +40,8 @@ class EpollWaiter:
         self.in_call = False  # a call began, and has not ended
         self._indefinite = False
         self._clock = clock
-        self._warn_at = 0.0
+        self.warn_at = 0.0
+        """Instant at which a warning is due; 0: none was set, as at the begin of every call."""
 
     def fileno(self) -> int:
         """Return the epoll, readable when a watched descriptor has news.
@@ -73,7 +74,7 @@ class EpollWaiter:
         """Begin a call that may be cancelled."""
         self.end_call()  # whatever an exception left behind
         self.in_call = True
-        self._cancel, self._indefinite, self._warn_at = cancel, indefinite, 0.0
+        self._cancel, self._indefinite, self.warn_at = cancel, indefinite, 0.0
         if isinstance(cancel, CancelToken):
             self._epoll.register(cancel.fileno(), select.EPOLLIN)
 
@@ -130,14 +131,14 @@ class EpollWaiter:
 
     def _bounded(self, seconds: float | None) -> float:
         now = self._clock()
-        if not self._warn_at:
-            self._warn_at = now + _WARN_AFTER
-        elif now >= self._warn_at:
-            self._warn_at = now + _WARN_AFTER
+        if not self.warn_at:
+            self.warn_at = now + _WARN_AFTER
+        elif now >= self.warn_at:
+            self.warn_at = now + _WARN_AFTER
             if not self._indefinite:
                 _log.warning("still waiting after %g s; is the other side at work?", _WARN_AFTER)
         bounded = self.poll_interval(seconds)
-        left = self._warn_at - now
+        left = self.warn_at - now
         return left if bounded is None else max(0.0, min(left, bounded))
 
 

@@ -78,6 +78,8 @@ class Reader(Endpoint):
             if cancel is not None or indefinite or self._waiter.in_call:
                 watched = True
                 self._waiter.begin_call(cancel, indefinite)
+            else:
+                self._waiter.warn_at = 0.0  # the minute of a call before is not this one's
             obj = self._next(timeout)
             if watched:
                 self._waiter.end_call()

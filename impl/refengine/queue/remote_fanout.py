@@ -1,6 +1,7 @@
 """The writer's side of its remote readers: connections to them, and their progress (SPEC Q5)."""
 
 import os
+import select
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -42,6 +43,7 @@ class RemoteFanout:
         self._arrived: set[int] = set()
         self._news: deque[tuple[int, Gone]] = deque()
         self._refused: deque[RankRefused] = deque()
+        self._waiter = waiter
         self._wakeup = undo.acquire(os.close, os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         waiter.watch_wakeup(self._wakeup)
         server = partial(
@@ -107,8 +109,12 @@ class RemoteFanout:
             gone(rank, how)
             self._news.popleft()
 
-    def go(self) -> None:
-        """Send the go to every reader."""
+    def go(self, gone: Callable[[int, Gone], None]) -> None:
+        """Send the go to every reader; call `gone` for each that ends later.
+
+        From the waiter, too: a writer may be asleep until a local reader gives a slot back.
+        """
+        self._waiter.watch(self._wakeup, partial(self.news, gone), select.EPOLLIN | select.EPOLLET)
         self._server.broadcast(0, GO)
 
     def has_room(self) -> bool:

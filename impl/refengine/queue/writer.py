@@ -142,7 +142,8 @@ class Writer(Endpoint):
         config, room = self._settings.chunking, self._inline_below
         if nbytes <= room:
             self._pace.begin(nbytes, timeout)
-            return config.applies(nbytes, room) and not is_plain_bytes(buffers)
+            several = self._slots > 1  # the next slot must be another than the one just filled
+            return several and config.applies(nbytes, room) and not is_plain_bytes(buffers)
         self._pace.begin(nbytes, timeout, SOCKET_SPEED)
         return config.spans_slots(nbytes, room, self._slots) and self._pace.readers_caught_up(
             ring_writer
@@ -197,6 +198,8 @@ class Writer(Endpoint):
     # -- arrivals and ends ------------------------------------------------------------------
 
     def _poll_peers(self) -> None:
+        # Of the call that now begins: one that follows a sleep comes by here.
+        self._waiter.warn_at = 0.0
         self._waiter.block(0)
         self._hear_remote()
         self._next_poll = self._clock() + _POLL_PEERS_EVERY
@@ -229,7 +232,7 @@ class Writer(Endpoint):
             raise fault(self._missing())
         if complete:
             if remote is not None:
-                remote.go()
+                remote.go(self._remote_gone)
             if local is not None:
                 local.go(self._local_gone)
         return complete

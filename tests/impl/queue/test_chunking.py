@@ -167,6 +167,17 @@ def test_pieces_serve_only_what_may_have_to_fit_into_one_slot(nbytes: int):
     assert not pieces.applies(99, 1000)
 
 
+def test_a_queue_of_one_slot_sends_it_whole():
+    """The slot after the only one is that slot, and its message unread."""
+    writer, reader = pair(max_chunk_bytes=2 << 20, max_chunks=1, chunking=SOME)
+    for seed in range(3):
+        sent = array(LARGE, seed)
+        writer.enqueue(sent, 5)
+        assert np.array_equal(reader.dequeue(5), sent)
+    reader.close()
+    writer.close()
+
+
 class Slow:
     """A side whose readers have read all at the n-th look."""
 

@@ -135,6 +135,39 @@ def test_a_cancelled_dequeue_has_no_effect(make: Any, where: str):
     writer.close()
 
 
+@pytest.mark.parametrize(
+    ("side", "before"), [("reader", {}), ("reader", {"indefinite": True}), ("writer", {})]
+)
+def test_a_short_wait_long_after_another_is_not_called_long(
+    side: str, before: dict[str, bool], caplog: pytest.LogCaptureFixture
+):
+    """The minute that is warned of is one call's own."""
+    writer, reader = pair(max_chunks=1)
+    later = 0.0
+
+    def clock() -> float:
+        return time.monotonic() + later
+
+    writer._end._waiter._clock = reader._end._waiter._clock = clock
+    if side == "writer":
+        writer.enqueue("fills it", 5)
+
+    def wait(**how: bool) -> None:
+        if side == "writer":
+            writer.enqueue("late", 0.05)
+        else:
+            reader.dequeue(0.05, **how)
+
+    with pytest.raises(DeadlinePassed):
+        wait(**before)
+    later = 61.0
+    with pytest.raises(DeadlinePassed):
+        wait()
+    assert not caplog.records
+    reader.close()
+    writer.close()
+
+
 def test_an_idle_reader_wakes_for_every_publication():
     queue = writer_for(1)
     took: list[float] = []

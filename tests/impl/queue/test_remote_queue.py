@@ -21,6 +21,7 @@ from refengine.errors import (
     RankRefused,
 )
 from refengine.queue import CancelToken, Handle, MessageQueue
+from refengine.ring.layout import WRITER_SLEEPS
 from refengine.transport import io_thread
 
 from ..collecting import collected_in, in_a_cycle
@@ -247,6 +248,39 @@ def test_a_killed_reader_is_told_to_the_writer(undo: ExitStack):
     with pytest.raises(PeerDied, match="reader 0"):
         fill(writer)
     assert time.monotonic() - began < 7, "2 s are promised, the rest is for a busy machine"
+
+
+def test_a_killed_reader_is_told_to_a_writer_that_waits_for_a_local_one(undo: ExitStack):
+    """SPEC Q7: a pending call, too; nothing else may ever end it."""
+    writer = queue(undo, 2, 1, peer_timeout=10.0)
+    handle = writer.export_handle()
+    local = MessageQueue.create_from_handle(handle, 0)
+    undo.callback(local.close)
+    remote = undo.enter_context(Role(echo, handle, 1))
+    meeting = threading.Thread(target=local.wait_until_ready, args=(10,))
+    meeting.start()
+    writer.wait_until_ready(10)
+    meeting.join()
+    for number in range(4):
+        writer.enqueue(number, 5)
+    assert [remote.hear() for _ in range(5)][1:] == [0, 1, 2, 3]
+    told: list[Exception] = []
+
+    def send() -> None:
+        try:
+            writer.enqueue(4, 12)
+        except Exception as error:
+            told.append(error)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    assert writer._end.ring is not None
+    cells = writer._end.ring.cells
+    until(lambda: cells[WRITER_SLEEPS] != 0)
+    remote.kill()
+    sending.join(20)
+    assert [type(error) for error in told] == [PeerDied], told
+    assert "reader 1" in str(told[0])
 
 
 def test_a_killed_reader_may_be_gone_without(undo: ExitStack):

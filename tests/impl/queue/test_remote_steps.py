@@ -162,9 +162,20 @@ def test_an_exception_while_an_end_is_told_leaves_it_to_the_next_call(far: Far):
 
 
 def test_the_go_is_the_first_body_of_each_line(far: Far):
-    far.go()
+    far.go(lambda *_: None)
     far.shutdown(1.5)
     assert far.server.log == [("broadcast", 0, GO), ("close", 1.5)]
+
+
+def test_after_the_go_an_end_is_told_to_whoever_sleeps(far: Far):
+    told: list[int] = []
+    far.gone(1, Gone("died"))
+    far.go(lambda rank, _: told.append(rank))
+    far.waiter.block(0)
+    assert told == [1]
+    far.gone(2, Gone("died"))
+    far.waiter.block(5)
+    assert told == [1, 2]
 
 
 def test_a_body_is_a_copy_as_long_as_the_format_says():

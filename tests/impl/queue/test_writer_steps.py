@@ -76,8 +76,9 @@ class Remote:
     def missing(self) -> list[int]:
         return list(self.absent)
 
-    def go(self) -> None:
+    def go(self, gone: Any) -> None:
         self.log.append("remote go")
+        self.told = gone
 
     def shutdown(self, seconds: float) -> None:
         self.log.append(("remote part", seconds))
@@ -405,6 +406,7 @@ def test_without_local_readers_the_vigil_is_slept_at():
     end.waiter.turns = [end.remote.absent.clear]
     assert rounds(end, None) is True
     assert end.log == [("block", None), "remote go"]
+    assert end.remote.told == end._remote_gone
 
 
 def test_a_wrong_claim_ends_the_rendezvous():
