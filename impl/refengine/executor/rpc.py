@@ -1,8 +1,9 @@
 """Remote calls to the workers: requests, replies, futures, deadlines (SPEC W2, W8).
 
 `RpcChannel` numbers each call, and a number is used once. A reply to another call than the one
-that is waited for belongs to a call that was given up, and is dropped; the replies of a rank come
-in the order of its calls. `OrderedReplies` resolves the futures of calls that do not wait: one
+that is waited for belongs to a call that was given up, and is dropped, though a call may have an
+observer, which is told its results all the same; the replies of a rank come in the order of its
+calls. `OrderedReplies` resolves the futures of calls that do not wait: one
 thread takes their replies, in the order of the calls. `RpcClient` gives one thread at a time the
 turn to call.
 """
@@ -39,6 +40,8 @@ from .monitor import Lifecycle, PoolMonitor, PoolState
 
 _POLL_INTERVAL = 0.02
 Remaining = Callable[[], float | None]
+Observe = Callable[[int, Any], None]
+"""Function that is told each result of a call as it is read: rank, result."""
 
 
 class RpcChannel:
@@ -51,6 +54,7 @@ class RpcChannel:
         self._number = 0
         self._last_call = [0 for _ in replies]  # number of the last call to each rank
         self._last_reply = [0 for _ in replies]  # and of the last one that it answered
+        self._observers: dict[int, Observe] = {}  # by call
 
     def send(
         self,
@@ -61,13 +65,17 @@ class RpcChannel:
         timeout: float | None,
         *,
         in_turn: bool = True,
+        observe: Observe | None = None,
     ) -> int:
         """Publish a request and return its number. All or nothing, as `enqueue`.
 
         `in_turn`: no other thread reads replies now, so that this one may drop those that are left
         over. They could fill a worker's queue, and the worker would never read this request.
+        `observe`: is told every rank's result, even one that is dropped, by the thread that reads.
         """
         number = self._number = self._number + 1
+        if observe is not None:
+            self._add_observer(number, observe)
         request = (number, method, args, kwargs, only)
         if in_turn and self._last_call != self._last_reply:
             self._send_between_replies(request, timeout)
@@ -78,6 +86,12 @@ class RpcChannel:
         else:
             self._last_call[only] = number
         return number
+
+    def _add_observer(self, number: int, observe: Observe) -> None:
+        """Add the observer of a call; forget those of calls that every rank has left behind."""
+        oldest = min(self._last_reply)
+        kept = {call: each for call, each in self._observers.items() if call > oldest}
+        self._observers = {**kept, number: observe}  # whole: another thread may be reading
 
     def _send_between_replies(self, request: object, timeout: float | None) -> None:
         left = Deadline(timeout, time.monotonic).remaining
@@ -135,7 +149,10 @@ class RpcChannel:
             reply = self._dequeues[rank](seconds)
         except Undecodable as error:
             reply = _undecodable(error)
-        self._last_reply[rank] = reply[0]
+        number, well, value = reply
+        if well and number in self._observers:
+            self._observers[number](rank, value)
+        self._last_reply[rank] = number  # last: from then on the observer may be forgotten
         return reply
 
 
@@ -266,6 +283,8 @@ class Call(NamedTuple):
     only: int | None
     """Rank that alone answers; None: all do."""
     left: Remaining
+    observe: Observe | None = None
+    """Is told every result, even if the call fails or ends before it comes."""
 
     @classmethod
     def begin(
@@ -275,10 +294,11 @@ class Call(NamedTuple):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
         only: int | None = None,
+        observe: Observe | None = None,
     ) -> "Call":
         """Make a call whose time runs from now on."""
         left = Deadline(timeout, time.monotonic).remaining
-        return cls(method, timeout, args, {} if kwargs is None else kwargs, only, left)
+        return cls(method, timeout, args, {} if kwargs is None else kwargs, only, left, observe)
 
     @property
     def name(self) -> str:
@@ -405,7 +425,13 @@ class RpcClient:
         in_turn = not self._ordered.pending
         try:
             return channel.send(
-                method, call.args, call.kwargs, call.only, call.left(), in_turn=in_turn
+                method,
+                call.args,
+                call.kwargs,
+                call.only,
+                call.left(),
+                in_turn=in_turn,
+                observe=call.observe,
             )
         except QUEUE_ENDED as error:
             raise self.explain(error, call.name) from error

@@ -57,7 +57,7 @@ class Scripted:
         self.lefts: list[float | None] = []
         self.go: threading.Event | None = None
 
-    def send(self, *what: Any, in_turn: bool = True) -> int:
+    def send(self, *what: Any, in_turn: bool = True, observe: Any = None) -> int:
         self.asked.append((*what[:4], in_turn))
         self.lefts.append(what[4])
         if self.error is not None:
