@@ -100,9 +100,12 @@ class Executor:
         argument. `non_block`: return a future of the same, resolved in the order of the calls.
 
         Raises CallFailed (a worker's own error; the pool goes on), CallTimedOut (its late reply
-        is dropped), WorkerDied (the pool has ended), PoolClosed.
+        is dropped), WorkerDied (the pool has ended), PoolClosed; ValueError for a rank that is not
+        there, before anything is sent.
         """
-        only = unique_reply_rank
+        only, world_size = unique_reply_rank, self._pool.shape.world_size
+        if only is not None and not 0 <= only < world_size:
+            raise ValueError(f"there is no rank {only}: of {world_size} workers, the first has 0")
         call = Call.begin(method, timeout, args, kwargs, only)
         if non_block:
             return self._pool.rpc.submit(call, list if only is None else _first)
