@@ -214,10 +214,14 @@ class OrderedReplies:
             return self.pending[0].future
         return None
 
+    def runs_caller(self) -> bool:
+        """Return whether the thread is the caller's own, which runs a future's callback."""
+        return bool(self._threads) and threading.current_thread() is self._threads[0]
+
     def end(self, error: Callable[[str], BaseException]) -> None:
         """End the thread; each future that is still pending gets the error."""
         self._wakeups.put(False)
-        if self._threads and threading.current_thread() is not self._threads[0]:
+        if self._threads and not self.runs_caller():
             with contextlib.suppress(RuntimeError):  # it was never started
                 self._threads[0].join(_JOIN_WITHIN)
         while self.pending:
@@ -324,7 +328,12 @@ class RpcClient:
         self._guard = ReentrancyGuard()
 
     def call(self, call: Call) -> list[Any]:
-        """Send a call and wait; return the results of every worker, or of the one that replies."""
+        """Send a call and wait; return the results of every worker, or of the one that replies.
+
+        RuntimeError in a future's callback, while others are pending: their thread would wait for
+        itself.
+        """
+        self._check_thread(call, 1)
         guard = self._guard
         if guard.held:
             guard.raise_busy(call.name, call.lock_timeout)
@@ -334,6 +343,7 @@ class RpcClient:
             guard.held = True
             channel = self._open_channel(call)
             if self._ordered.pending:
+                self._check_thread(call, 1)
                 future = self._submit(channel, call, list)
             else:
                 number = self._send(channel, call)
@@ -349,7 +359,11 @@ class RpcClient:
         return self._wait_for(channel, call, future)
 
     def submit(self, call: Call, combine: Combine) -> "Future[Any]":
-        """Send a call without waiting for replies; `combine` makes the future's value of them."""
+        """Send a call without waiting for replies; `combine` makes the future's value of them.
+
+        RuntimeError in a future's callback, while there is no room for another one.
+        """
+        self._check_thread(call, self._in_flight)
         guard = self._guard
         if guard.held:
             guard.raise_busy(call.name, call.lock_timeout)
@@ -399,7 +413,16 @@ class RpcClient:
             self.end()  # the pool ended meanwhile
         return future
 
+    def _check_thread(self, call: Call, most: int) -> None:
+        """Refuse to wait, in a future's callback, for what only the callback's thread can do."""
+        if len(self._ordered.pending) >= most and self._ordered.runs_caller():
+            raise RuntimeError(
+                f"{call.name}: a future's callback cannot wait while other futures are pending, "
+                "because it runs in the thread that resolves them; call it in another thread"
+            )
+
     def _wait_for_slot(self, call: Call) -> None:
+        self._check_thread(call, self._in_flight)
         while len(self._ordered.pending) >= self._in_flight:
             oldest = self._ordered.oldest()
             if oldest is None:

@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import Future
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -280,6 +281,36 @@ class TestSubmit:
         assert submit(p).result(5) == [(0, 3), (1, 3)]
         assert first.done()
         assert second.done()
+
+    @pytest.mark.parametrize("operation", [call, submit])
+    def test_a_callback_that_would_wait_for_its_own_thread_is_told_so(self, made, operation):
+        p = made(in_flight=2)
+        p.rpc.channel.go = threading.Event()
+        first, second = submit(p), submit(p)
+        seen: list[BaseException] = []
+
+        def callback(_: Any) -> None:
+            try:
+                submit(p)  # there is room for one
+                operation(p, timeout=0.05)
+            except BaseException as error:
+                seen.append(error)
+
+        first.add_done_callback(callback)
+        p.rpc.channel.go.set()
+        assert second.result(5) == [(0, 2), (1, 2)]
+        assert [type(error) for error in seen] == [RuntimeError]
+        assert "work: a future's callback cannot wait" in str(seen[0])
+        assert not p.rpc._guard.held
+        assert call(p) == [(0, 4), (1, 4)]
+
+    def test_a_callback_may_call_when_nothing_else_is_pending(self, made):
+        p = made()
+        p.rpc.channel.go = threading.Event()
+        first, seen = submit(p), SimpleQueue[Any]()
+        first.add_done_callback(lambda _: seen.put(call(p)))
+        p.rpc.channel.go.set()
+        assert seen.get(timeout=5) == [(0, 2), (1, 2)]
 
     def test_a_pool_that_fails_meanwhile_ends_it_too(self, made):
         p = made()
