@@ -255,7 +255,9 @@ class Pool:
         try:
             self.rpc.call(Call.begin("check_health", timeout))
         except TimeoutError as error:
-            late = error.ranks if isinstance(error, CallTimedOut) else None  # None: it was not sent
+            late = None  # it was not sent
+            if isinstance(error, CallTimedOut):
+                late = error.ranks or list(range(self.shape.world_size))  # none is known: any
             still = [
                 each
                 for each in workers

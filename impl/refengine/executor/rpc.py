@@ -269,6 +269,8 @@ def _reply_thread(run: Callable[[], None]) -> threading.Thread:
     return threading.Thread(target=run, name="pool replies", daemon=True)
 
 
+_LATE_KNOWN_WITHIN = 0.1
+"""Seconds from a call's deadline until the thread that reads its replies has told who is late."""
 OUTCOME_KNOWN_WITHIN = 1.5
 """Seconds from the end of a queue until the monitor knows of the end of a worker."""
 QUEUE_ENDED = (Cancelled, QueueClosed, PeerDied, PeerSilent, NotReady, Busy)
@@ -356,7 +358,7 @@ class RpcClient:
         except BaseException:
             guard.exit()
             raise
-        return self._wait_for(channel, call, future)
+        return self._wait_for(call, future)
 
     def submit(self, call: Call, combine: Combine) -> "Future[Any]":
         """Send a call without waiting for replies; `combine` makes the future's value of them.
@@ -434,14 +436,20 @@ class RpcClient:
                 slot = f"a place for {call.name} in flight"
                 raise DeadlinePassed(slot, call.timeout or 0) from None
 
-    def _wait_for(self, channel: RpcChannel, call: Call, future: "Future[Any]") -> list[Any]:
+    def _wait_for(self, call: Call, future: "Future[Any]") -> list[Any]:
+        """Wait behind other calls; while replies to one of them are read, nobody is known late."""
         try:
             return future.result(call.left())
         except TimeoutError as error:
             if isinstance(error, RefengineError):
                 raise
-            ranks = channel.ranks if call.only is None else [call.only]
-            raise CallTimedOut(ranks, call.name, call.timeout or 0.0) from None
+        behind = self._ordered.oldest() not in (None, future)
+        try:
+            return future.result(0.0 if behind else _LATE_KNOWN_WITHIN)
+        except TimeoutError as error:
+            if isinstance(error, RefengineError):
+                raise
+            raise CallTimedOut([], call.name, call.timeout or 0.0) from None
 
     def _send(self, channel: RpcChannel, call: Call) -> int:
         method = call.method if isinstance(call.method, str) else _pickle_by_value(call.method)
