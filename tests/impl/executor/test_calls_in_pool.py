@@ -34,6 +34,11 @@ def test_every_worker_runs_a_method_and_answers_come_in_rank_order(two):
     assert two.state == "RUNNING"
 
 
+def test_a_deadline_may_be_further_away_than_the_kernel_waits():
+    with pool(1, start_timeout=3e6) as made:
+        assert made.collective_rpc("pid", 3e6) == made.pids
+
+
 def test_one_rank_alone_may_answer(two):
     for rank in (1, 0):
         assert two.collective_rpc("pid", unique_reply_rank=rank) == two.pids[rank]
