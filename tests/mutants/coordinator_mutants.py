@@ -151,7 +151,9 @@ COORDINATOR: tuple[Mutant, ...] = (
                 "        for socket, hear in self._hear.items():\n",
             ),
             Edit(
-                "coordinator/server.py", "math.ceil(max(0.0, min(due", "math.ceil(max(0.05, min(due"
+                "coordinator/server.py",
+                "milliseconds(min(due, most))",
+                "milliseconds(max(0.05, min(due, most)))",
             ),
             Edit(
                 "coordinator/server.py",

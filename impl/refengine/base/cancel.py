@@ -4,6 +4,8 @@ import os
 import select
 from typing import Protocol
 
+from .clock import poll_milliseconds
+
 
 class EventLike(Protocol):
     """threading.Event, or another object with `is_set`; polled every 50 ms while blocked."""
@@ -48,5 +50,5 @@ class OneShotEvent(CancelToken):
             return True
         poller = select.poll()
         poller.register(self.fileno(), select.POLLIN)
-        poller.poll(None if seconds is None else max(0.0, seconds) * 1000)
+        poller.poll(None if seconds is None else poll_milliseconds(seconds))
         return self.is_set()

@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Callable
 
+from .clock import poll_milliseconds
 from .event_waiter import EpollWaiter
 from .security import peer_of
 
@@ -116,5 +117,5 @@ def hung_up(link: socket.socket) -> bool:
 def _poll(fd: int, events: int, seconds: float = 0.0) -> int:
     poller = select.poll()
     poller.register(fd, events)
-    found = poller.poll(seconds * 1000)
+    found = poller.poll(poll_milliseconds(seconds))
     return found[0][1] if found else 0

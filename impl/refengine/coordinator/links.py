@@ -10,7 +10,7 @@ from typing import Any
 
 import zmq
 
-from ..base.clock import Clock, monotonic
+from ..base.clock import Clock, monotonic, poll_milliseconds
 from ..base.frame_decoding import DropCounter, Malformed
 from ..base.security import Keys, is_ipv6, limit_strangers
 from . import protocol
@@ -100,7 +100,7 @@ class _Link:
 
     def _next(self, socket: Any, seconds: float) -> Start | State | None:
         until = self._clock() + max(0.0, seconds)
-        while socket.poll(max(0.0, until - self._clock()) * 1000):
+        while socket.poll(poll_milliseconds(until - self._clock())):
             frame = socket.recv_multipart()[-1]
             try:
                 news = protocol.decode_published(frame)

@@ -7,7 +7,7 @@ from typing import Any
 
 import zmq
 
-from ..base.clock import Clock, monotonic
+from ..base.clock import Clock, monotonic, poll_milliseconds
 from ..base.frame_decoding import DropCounter
 from . import protocol
 from .links import Addresses, BindAddress
@@ -152,7 +152,7 @@ class CoordinatorServer:
         Returns the watched descriptors that are readable; waits at most `most` seconds.
         """
         due = min(self._schedule.due, self._heartbeats.due()) - self._clock()
-        ready = dict(self._poller.poll(math.ceil(max(0.0, min(due, most)) * 1000)))
+        ready = dict(self._poller.poll(math.ceil(poll_milliseconds(min(due, most)))))
         for socket, hear in self._hear.items():
             if ready.pop(socket, 0):
                 self._drain(socket, hear)

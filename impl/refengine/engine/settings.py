@@ -1,5 +1,6 @@
 """Settings of an engine: replicas, cache, limits, times."""
 
+import math
 from dataclasses import dataclass, field
 
 from ..executor.nodes.settings import NodeSettings
@@ -54,6 +55,8 @@ class EngineSettings:
             raise ValueError("an engine needs at least one of each, and no count is negative")
         if min(self.start_timeout, self.step_timeout, self.kv_lease) <= 0:
             raise ValueError("an engine's times are longer than nothing")
+        if not self.kv_lease < math.inf:
+            raise ValueError(f"a kv_lease ends some time, not after {self.kv_lease} s")
         if self.nodes is not None:
             self._check_nodes(self.nodes)
         self.size.check_ranks(self.tensor_parallel)

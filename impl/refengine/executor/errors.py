@@ -66,7 +66,11 @@ class CallFailed(RefengineError):
 
 
 class CallTimedOut(DeadlinePassed):
-    """No reply within the deadline; one that comes later is dropped (SPEC W2, W5)."""
+    """No reply within the deadline; one that comes later is dropped (SPEC W2, W5).
+
+    `ranks`: the workers that have not answered. Empty if that is not known: replies to earlier
+    calls, which are taken first, were still being waited for.
+    """
 
     def __init__(self, ranks: list[int], method: str, seconds: float) -> None:
         self.ranks, self.method = ranks, method
@@ -115,4 +119,6 @@ def signal_name(number: int) -> str:
 
 
 def _workers(ranks: list[int]) -> str:
+    if not ranks:
+        return "workers"
     return ("worker " if len(ranks) == 1 else "workers ") + ", ".join(map(str, ranks))

@@ -6,7 +6,7 @@
 import contextlib
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from multiprocessing.util import Finalize
@@ -100,9 +100,12 @@ class Executor:
         argument. `non_block`: return a future of the same, resolved in the order of the calls.
 
         Raises CallFailed (a worker's own error; the pool goes on), CallTimedOut (its late reply
-        is dropped), WorkerDied (the pool has ended), PoolClosed.
+        is dropped), WorkerDied (the pool has ended), PoolClosed; ValueError for a rank that is not
+        there, before anything is sent.
         """
-        only = unique_reply_rank
+        only, world_size = unique_reply_rank, self._pool.shape.world_size
+        if only is not None and not 0 <= only < world_size:
+            raise ValueError(f"there is no rank {only}: of {world_size} workers, the first has 0")
         call = Call.begin(method, timeout, args, kwargs, only)
         if non_block:
             return self._pool.rpc.submit(call, list if only is None else _first)
@@ -113,14 +116,15 @@ class Executor:
         """Run one step of the model; return the result of the last stage's first rank.
 
         With `settings.transfers` every rank replies, and the result's `finished_sending` and
-        `finished_receiving` name the requests that all ranks have finished.
+        `finished_receiving` name the requests that all ranks have finished. What a rank reports in
+        a step that fails or times out counts, too.
         """
         timeout, rank = self.settings.execute_timeout, self._pool.shape.output_rank
         if not self.settings.transfers:
             return self.collective_rpc(
                 "execute_model", timeout, (scheduled,), None, non_block, rank
             )
-        call = Call.begin("execute_model", timeout, (scheduled,))
+        call = Call.begin("execute_model", timeout, (scheduled,), observe=self._aggregator.record)
         if non_block:
             return self._pool.rpc.submit(call, self._aggregator.combine)
         return self._aggregator.combine(self._pool.rpc.call(call))
@@ -251,7 +255,9 @@ class Pool:
         try:
             self.rpc.call(Call.begin("check_health", timeout))
         except TimeoutError as error:
-            late = error.ranks if isinstance(error, CallTimedOut) else None  # None: it was not sent
+            late = None  # it was not sent
+            if isinstance(error, CallTimedOut):
+                late = error.ranks or list(range(self.shape.world_size))  # none is known: any
             still = [
                 each
                 for each in workers
@@ -296,39 +302,49 @@ class _RankVotes:
         self._ranks = ranks
         self._votes: dict[str, Counter[int]] = {}
 
-    def record(self, named: Iterable[Iterable[str] | None]) -> set[str]:
-        """Add the names of each rank, in rank order; return, once each, those that all named."""
-        for rank, names in enumerate(named):
-            for name in names or ():
-                self._votes.setdefault(name, Counter())[rank] += 1
-        complete = {name for name, votes in self._votes.items() if len(votes) == self._ranks}
-        for name in complete:
-            left = self._votes[name] - Counter(range(self._ranks))
-            self._votes[name] = left
-            if not left:
-                del self._votes[name]
+    def record(self, rank: int, names: Iterable[str] | None) -> set[str]:
+        """Add the names of a rank; return those that all have named by now."""
+        complete: set[str] = set()
+        for name in names or ():
+            votes = self._votes.setdefault(name, Counter())
+            votes[rank] += 1
+            if len(votes) == self._ranks:
+                complete.add(name)
+                left = votes - Counter(range(self._ranks))
+                self._votes[name] = left
+                if not left:
+                    del self._votes[name]
         return complete
 
 
 class KVTransferAggregator:
     """Makes one result of every rank's: the output rank's, with all ranks' finished transfers.
 
-    A transfer is finished when every rank has reported it, in whichever step each does. A result
-    may have `finished_sending` and `finished_receiving`, sets of request ids. What is finished in a
-    step without a result of the output rank is told with the next one.
+    A transfer is finished when every rank has reported it, in whichever step each does, be it one
+    that failed at another rank or came too late. A result may have `finished_sending` and
+    `finished_receiving`, sets of request ids. What is finished in a step without a result of the
+    output rank is told with the next one.
     """
 
     def __init__(self, world_size: int, output_rank: int) -> None:
         self._output_rank = output_rank
         self._sent, self._received = _RankVotes(world_size), _RankVotes(world_size)
         self._untold: tuple[set[str], set[str]] = (set(), set())
+        self._reports: deque[tuple[int, Any, Any]] = deque()  # not counted yet
+
+    def record(self, rank: int, result: Any) -> None:
+        """Take in what a rank reports with its result of a step; from any thread."""
+        sent = getattr(result, "finished_sending", None)
+        self._reports.append((rank, sent, getattr(result, "finished_receiving", None)))
 
     def combine(self, results: Sequence[Any]) -> Any:
-        """Combine the results of one step, in rank order; to be called once for each step."""
+        """Return the output rank's result of a step; each of the results was recorded before."""
         output = results[self._output_rank]
         sent, received = self._untold
-        sent |= self._sent.record(getattr(r, "finished_sending", None) for r in results)
-        received |= self._received.record(getattr(r, "finished_receiving", None) for r in results)
+        while self._reports:
+            rank, now_sent, now_received = self._reports.popleft()
+            sent |= self._sent.record(rank, now_sent)
+            received |= self._received.record(rank, now_received)
         if output is not None:
             output.finished_sending, output.finished_receiving = sent, received
             self._untold = (set(), set())

@@ -14,7 +14,7 @@ from enum import Enum, IntEnum
 
 from ..base.cancel import OneShotEvent
 from ..base.cleanup import append_atomically
-from ..base.clock import Clock, monotonic
+from ..base.clock import Clock, monotonic, poll_milliseconds
 from ..base.liveness import hung_up
 from ..base.ownership import remove_stale_names
 from ..errors import RefengineError
@@ -203,7 +203,7 @@ class PoolMonitor:
                 at = self._escalation.next_at if self._escalation else None
                 if self._escalation and at is None:
                     break
-                ready = poller.poll(None if at is None else max(0.0, at - now) * 1000 + 1)
+                ready = poller.poll(None if at is None else poll_milliseconds(at - now) + 1)
                 for fd, _ in ready:
                     if not self._handle_event(fd):
                         poller.unregister(fd)

@@ -29,6 +29,7 @@ from multiprocessing import util
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TextIO
 
+from ..base.clock import poll_milliseconds
 from ..base.fds import Fd, own
 from ..base.liveness import pidfd_of
 from ..base.security import peer_of
@@ -76,7 +77,7 @@ def await_end(pidfd: Fd, seconds: float) -> bool:
         return True
     poller = select.poll()
     poller.register(pidfd.fileno(), select.POLLIN)
-    return bool(poller.poll(seconds * 1000))
+    return bool(poller.poll(poll_milliseconds(seconds)))
 
 
 def send_signal(process: Process, number: int) -> None:
@@ -179,7 +180,7 @@ class Link:
         """Wait at most that long; return whether there is something to read, the end included."""
         poller = select.poll()
         poller.register(self.sock, select.POLLIN)
-        return bool(poller.poll(None if seconds is None else max(0.0, seconds) * 1000))
+        return bool(poller.poll(None if seconds is None else poll_milliseconds(seconds)))
 
     def creator_pidfd(self) -> Fd:
         """Return a pidfd of the process that made this pair; call it while that process lives."""

@@ -1,8 +1,9 @@
 """Remote calls to the workers: requests, replies, futures, deadlines (SPEC W2, W8).
 
 `RpcChannel` numbers each call, and a number is used once. A reply to another call than the one
-that is waited for belongs to a call that was given up, and is dropped; the replies of a rank come
-in the order of its calls. `OrderedReplies` resolves the futures of calls that do not wait: one
+that is waited for belongs to a call that was given up, and is dropped, though a call may have an
+observer, which is told its results all the same; the replies of a rank come in the order of its
+calls. `OrderedReplies` resolves the futures of calls that do not wait: one
 thread takes their replies, in the order of the calls. `RpcClient` gives one thread at a time the
 turn to call.
 """
@@ -39,6 +40,8 @@ from .monitor import Lifecycle, PoolMonitor, PoolState
 
 _POLL_INTERVAL = 0.02
 Remaining = Callable[[], float | None]
+Observe = Callable[[int, Any], None]
+"""Function that is told each result of a call as it is read: rank, result."""
 
 
 class RpcChannel:
@@ -51,6 +54,7 @@ class RpcChannel:
         self._number = 0
         self._last_call = [0 for _ in replies]  # number of the last call to each rank
         self._last_reply = [0 for _ in replies]  # and of the last one that it answered
+        self._observers: dict[int, Observe] = {}  # by call
 
     def send(
         self,
@@ -61,13 +65,17 @@ class RpcChannel:
         timeout: float | None,
         *,
         in_turn: bool = True,
+        observe: Observe | None = None,
     ) -> int:
         """Publish a request and return its number. All or nothing, as `enqueue`.
 
         `in_turn`: no other thread reads replies now, so that this one may drop those that are left
         over. They could fill a worker's queue, and the worker would never read this request.
+        `observe`: is told every rank's result, even one that is dropped, by the thread that reads.
         """
         number = self._number = self._number + 1
+        if observe is not None:
+            self._add_observer(number, observe)
         request = (number, method, args, kwargs, only)
         if in_turn and self._last_call != self._last_reply:
             self._send_between_replies(request, timeout)
@@ -78,6 +86,12 @@ class RpcChannel:
         else:
             self._last_call[only] = number
         return number
+
+    def _add_observer(self, number: int, observe: Observe) -> None:
+        """Add the observer of a call; forget those of calls that every rank has left behind."""
+        oldest = min(self._last_reply)
+        kept = {call: each for call, each in self._observers.items() if call > oldest}
+        self._observers = {**kept, number: observe}  # whole: another thread may be reading
 
     def _send_between_replies(self, request: object, timeout: float | None) -> None:
         left = Deadline(timeout, time.monotonic).remaining
@@ -135,7 +149,10 @@ class RpcChannel:
             reply = self._dequeues[rank](seconds)
         except Undecodable as error:
             reply = _undecodable(error)
-        self._last_reply[rank] = reply[0]
+        number, well, value = reply
+        if well and number in self._observers:
+            self._observers[number](rank, value)
+        self._last_reply[rank] = number  # last: from then on the observer may be forgotten
         return reply
 
 
@@ -197,10 +214,14 @@ class OrderedReplies:
             return self.pending[0].future
         return None
 
+    def runs_caller(self) -> bool:
+        """Return whether the thread is the caller's own, which runs a future's callback."""
+        return bool(self._threads) and threading.current_thread() is self._threads[0]
+
     def end(self, error: Callable[[str], BaseException]) -> None:
         """End the thread; each future that is still pending gets the error."""
         self._wakeups.put(False)
-        if self._threads and threading.current_thread() is not self._threads[0]:
+        if self._threads and not self.runs_caller():
             with contextlib.suppress(RuntimeError):  # it was never started
                 self._threads[0].join(_JOIN_WITHIN)
         while self.pending:
@@ -248,6 +269,8 @@ def _reply_thread(run: Callable[[], None]) -> threading.Thread:
     return threading.Thread(target=run, name="pool replies", daemon=True)
 
 
+_LATE_KNOWN_WITHIN = 0.1
+"""Seconds from a call's deadline until the thread that reads its replies has told who is late."""
 OUTCOME_KNOWN_WITHIN = 1.5
 """Seconds from the end of a queue until the monitor knows of the end of a worker."""
 QUEUE_ENDED = (Cancelled, QueueClosed, PeerDied, PeerSilent, NotReady, Busy)
@@ -266,6 +289,8 @@ class Call(NamedTuple):
     only: int | None
     """Rank that alone answers; None: all do."""
     left: Remaining
+    observe: Observe | None = None
+    """Is told every result, even if the call fails or ends before it comes."""
 
     @classmethod
     def begin(
@@ -275,10 +300,11 @@ class Call(NamedTuple):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
         only: int | None = None,
+        observe: Observe | None = None,
     ) -> "Call":
         """Make a call whose time runs from now on."""
         left = Deadline(timeout, time.monotonic).remaining
-        return cls(method, timeout, args, {} if kwargs is None else kwargs, only, left)
+        return cls(method, timeout, args, {} if kwargs is None else kwargs, only, left, observe)
 
     @property
     def name(self) -> str:
@@ -304,7 +330,12 @@ class RpcClient:
         self._guard = ReentrancyGuard()
 
     def call(self, call: Call) -> list[Any]:
-        """Send a call and wait; return the results of every worker, or of the one that replies."""
+        """Send a call and wait; return the results of every worker, or of the one that replies.
+
+        RuntimeError in a future's callback, while others are pending: their thread would wait for
+        itself.
+        """
+        self._check_thread(call, 1)
         guard = self._guard
         if guard.held:
             guard.raise_busy(call.name, call.lock_timeout)
@@ -314,6 +345,7 @@ class RpcClient:
             guard.held = True
             channel = self._open_channel(call)
             if self._ordered.pending:
+                self._check_thread(call, 1)
                 future = self._submit(channel, call, list)
             else:
                 number = self._send(channel, call)
@@ -326,10 +358,14 @@ class RpcClient:
         except BaseException:
             guard.exit()
             raise
-        return self._wait_for(channel, call, future)
+        return self._wait_for(call, future)
 
     def submit(self, call: Call, combine: Combine) -> "Future[Any]":
-        """Send a call without waiting for replies; `combine` makes the future's value of them."""
+        """Send a call without waiting for replies; `combine` makes the future's value of them.
+
+        RuntimeError in a future's callback, while there is no room for another one.
+        """
+        self._check_thread(call, self._in_flight)
         guard = self._guard
         if guard.held:
             guard.raise_busy(call.name, call.lock_timeout)
@@ -379,7 +415,16 @@ class RpcClient:
             self.end()  # the pool ended meanwhile
         return future
 
+    def _check_thread(self, call: Call, most: int) -> None:
+        """Refuse to wait, in a future's callback, for what only the callback's thread can do."""
+        if len(self._ordered.pending) >= most and self._ordered.runs_caller():
+            raise RuntimeError(
+                f"{call.name}: a future's callback cannot wait while other futures are pending, "
+                "because it runs in the thread that resolves them; call it in another thread"
+            )
+
     def _wait_for_slot(self, call: Call) -> None:
+        self._check_thread(call, self._in_flight)
         while len(self._ordered.pending) >= self._in_flight:
             oldest = self._ordered.oldest()
             if oldest is None:
@@ -391,21 +436,33 @@ class RpcClient:
                 slot = f"a place for {call.name} in flight"
                 raise DeadlinePassed(slot, call.timeout or 0) from None
 
-    def _wait_for(self, channel: RpcChannel, call: Call, future: "Future[Any]") -> list[Any]:
+    def _wait_for(self, call: Call, future: "Future[Any]") -> list[Any]:
+        """Wait behind other calls; while replies to one of them are read, nobody is known late."""
         try:
             return future.result(call.left())
         except TimeoutError as error:
             if isinstance(error, RefengineError):
                 raise
-            ranks = channel.ranks if call.only is None else [call.only]
-            raise CallTimedOut(ranks, call.name, call.timeout or 0.0) from None
+        behind = self._ordered.oldest() not in (None, future)
+        try:
+            return future.result(0.0 if behind else _LATE_KNOWN_WITHIN)
+        except TimeoutError as error:
+            if isinstance(error, RefengineError):
+                raise
+            raise CallTimedOut([], call.name, call.timeout or 0.0) from None
 
     def _send(self, channel: RpcChannel, call: Call) -> int:
         method = call.method if isinstance(call.method, str) else _pickle_by_value(call.method)
         in_turn = not self._ordered.pending
         try:
             return channel.send(
-                method, call.args, call.kwargs, call.only, call.left(), in_turn=in_turn
+                method,
+                call.args,
+                call.kwargs,
+                call.only,
+                call.left(),
+                in_turn=in_turn,
+                observe=call.observe,
             )
         except QUEUE_ENDED as error:
             raise self.explain(error, call.name) from error

@@ -7,6 +7,7 @@ the other's.
 """
 
 import contextlib
+import math
 import secrets
 import threading
 from collections.abc import Sequence
@@ -85,8 +86,11 @@ class BlockPipe:
         """Return once the other side has been granted all blocks, for a `recv_kv` that waits.
 
         Raises by the end of the lease, LeaseEnded if no call asked for them. After either, nothing
-        reads the blocks any more, and no part of a failed transfer is ever served.
+        reads the blocks any more, and no part of a failed transfer is ever served. ValueError for a
+        lease without an end.
         """
+        if not lease < math.inf:
+            raise ValueError(f"a lease ends some time, not after {lease} s")
         until = self._clock() + lease
         transfer, request = secrets.token_bytes(TRANSFER_ID_BYTES), request_digest(request_id)
         offer, granted = _Offer(), False

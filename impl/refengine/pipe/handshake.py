@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..base.cleanup import ReleaseStack, append_atomically
-from ..base.clock import Clock
+from ..base.clock import Clock, poll_milliseconds
 from ..base.security import Keys, SocketFactory
 from .link import LOCATION_BYTES, Link, Location, PeerInfo
 from .transports.select import agreed_transport
@@ -230,7 +230,7 @@ class HandshakeServer:
         soon = [seconds] if seconds is not None else []
         if self._connections:
             soon.append(self._connections[0].since + self._handshake_timeout - self._clock())
-        poller.poll(int(max(0.0, min(soon)) * 1000) + 1 if soon else None)
+        poller.poll(int(poll_milliseconds(min(soon))) + 1 if soon else None)
         self._accept()
         for connection in list(self._connections):
             if not self._hear(connection):

@@ -10,6 +10,7 @@ import weakref
 from dataclasses import dataclass
 from enum import IntEnum
 
+from ..base.clock import poll_milliseconds
 from .settings import TransportName
 
 _LOCATION = struct.Struct(">16s16sB31x")
@@ -117,7 +118,7 @@ def ready(sock: socket.socket, events: int, seconds: float | None, *others: int)
     poller.register(sock, events)
     for fd in others:
         poller.register(fd, select.POLLIN)
-    found = dict(poller.poll(None if seconds is None else math.ceil(max(0.0, seconds) * 1000)))
+    found = dict(poller.poll(None if seconds is None else math.ceil(poll_milliseconds(seconds))))
     return found.get(sock.fileno(), 0)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..base.cleanup import ReleaseStack
-from ..base.clock import Clock
+from ..base.clock import LONGEST_POLL, Clock
 from ..base.liveness import hung_up
 from ..base.security import Keys, SocketFactory
 from ..errors import BarrierFailed, DeadlinePassed, PeerDied, RankRefused
@@ -101,13 +101,13 @@ class _Rendezvous:
         self._successor = (info.rank + 1) % info.size
 
     def _left(self) -> float:
-        """Return the seconds that are left; TimeoutError when there are none."""
+        """Return the seconds that are left, for one wait; TimeoutError when there are none."""
         if self._until is None:
             return 3600.0
         left = self._until - self._info.clock()
         if left <= 0:
             raise TimeoutError
-        return left
+        return min(left, LONGEST_POLL)
 
     def _server(self, host: str, port: int, expected: set[tuple[int, int]]) -> HandshakeServer:
         info = self._info

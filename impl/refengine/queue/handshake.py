@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import zmq
 
 from ..base.cleanup import append_atomically
+from ..base.clock import poll_milliseconds
 from ..base.fds import ensure_fds_available
 from ..base.liveness import Peer
 from ..base.security import Keys, SocketFactory, peer_of
@@ -174,7 +175,7 @@ class HandshakeServer:
                 poller.register(peer.pidfd, zmq.POLLIN)
         poller.register(self._payloads.socket, zmq.POLLIN)
         seconds = 0.0 if self._has_work() else deadline()
-        poller.poll(None if seconds is None else int(max(0.0, seconds) * 1000) + (seconds > 0))
+        poller.poll(None if seconds is None else int(poll_milliseconds(seconds)) + (seconds > 0))
         self._accept()
         for fd in list(self._pending):
             self._hear_hello(fd)

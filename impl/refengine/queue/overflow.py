@@ -18,7 +18,7 @@ import zmq
 
 from ..base.buffer_pool import BufferPool
 from ..base.cleanup import ReleaseStack, append_atomically
-from ..base.clock import Clock, monotonic
+from ..base.clock import Clock, monotonic, poll_milliseconds
 from ..base.fds import FdReserve, ensure_fds_available
 from ..base.security import SocketFactory, destroy
 from ..base.serialization import Buffer, Raw, split_message, total_of, write_message
@@ -201,7 +201,7 @@ class PayloadReceiver:
         with self._one_thread:
             if self._inbox:
                 return  # a frame whose `_fetch` was interrupted came late
-            poller.poll(None if seconds is None else int(max(0.0, seconds) * 1000) + 1)
+            poller.poll(None if seconds is None else int(poll_milliseconds(seconds)) + 1)
             while self._monitor.poll(0):
                 self.disconnected = True  # the only event asked for; it has two frames
                 self._monitor.recv(zmq.NOBLOCK)

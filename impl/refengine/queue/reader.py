@@ -14,6 +14,7 @@ from typing import Any
 from ..base.buffer_pool import BufferPool
 from ..base.cancel import EventLike
 from ..base.cleanup import ReleaseStack, reproduce_error
+from ..base.clock import poll_milliseconds
 from ..base.endpoint import Endpoint
 from ..base.liveness import Peer
 from ..base.ownership import SHM, Owner, remove_if_orphan
@@ -282,7 +283,7 @@ class LocalReader(Reader):
         poller = select.poll()
         poller.register(self._peer.link.fileno(), select.POLLIN)
         poller.register(self._waiter.fileno(), select.POLLIN)
-        poller.poll(None if seconds is None else max(0.0, seconds) * 1000)
+        poller.poll(None if seconds is None else poll_milliseconds(seconds))
 
     def _join(self, nonce: bytes, wakeups: list[int]) -> None:
         """Answer a welcome; repeatable after an exception (SPEC R9)."""

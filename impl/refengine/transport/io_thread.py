@@ -12,7 +12,7 @@ from typing import Any
 import zmq
 
 from ..base.cleanup import ServingThread
-from ..base.clock import Clock
+from ..base.clock import Clock, poll_milliseconds
 from ..base.fds import HeldFds
 from . import protocol
 from .keepalive import TcpKeepalive
@@ -114,7 +114,7 @@ class IoThread(ABC):
             poller.register(socket.FD, select.POLLIN)
         for keepalive in self._keepalives():
             poller.register(keepalive.fileno(), keepalive.EVENTS)
-        poller.poll(seconds * 1000)
+        poller.poll(poll_milliseconds(seconds))
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
 

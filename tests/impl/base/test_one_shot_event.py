@@ -25,8 +25,8 @@ class TestOneShotEvent:
         poller = SimpleNamespace(register=lambda *_: None, poll=asked.append)
         monkeypatch.setattr(cancel, "select", SimpleNamespace(poll=lambda: poller, POLLIN=1))
         made = OneShotEvent()
-        for seconds in (None, -2.0, 0.5):
+        for seconds in (None, -2.0, 0.5, 3e6):
             made.wait(seconds)
         made.set()
         assert made.wait(9.0)
-        assert asked == [None, 0.0, 500.0]
+        assert asked == [None, 0.0, 500.0, 2e9]

@@ -36,7 +36,9 @@ class Left:
         self.lingers.append(linger)
 
 
-@pytest.mark.parametrize(("seconds", "waited"), [(2.0, 2000.0), (0.0, 0.0), (-5.0, 0.0)])
+@pytest.mark.parametrize(
+    ("seconds", "waited"), [(2.0, 2000.0), (0.0, 0.0), (-5.0, 0.0), (3e6, 2e9)]
+)
 def test_a_link_is_quiet_since_it_last_heard_something(seconds: float, waited: float) -> None:
     now = 100.0
     link = _Link(lambda: now)

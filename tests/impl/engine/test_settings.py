@@ -1,5 +1,7 @@
 """Sizes that are refused, and the largest value that a model can come to."""
 
+import math
+
 import pytest
 
 from refengine.engine.model.size import EXACT_BELOW, ModelSize
@@ -48,12 +50,13 @@ def test_what_is_no_model_is_refused(given: dict[str, int]):
         {"start_timeout": 0},
         {"step_timeout": 0.0},
         {"kv_lease": -1.0},
+        {"kv_lease": math.inf},
         {"tensor_parallel": 3},
         {"blocks": 1 << 30},
     ],
 )
 def test_what_cannot_run_is_refused(given: dict[str, int]):
-    with pytest.raises(ValueError, match=r"engine|split|2\*\*53"):
+    with pytest.raises(ValueError, match=r"engine|kv_lease|split|2\*\*53"):
         EngineSettings(**given)
 
 

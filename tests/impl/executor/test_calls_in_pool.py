@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,11 @@ def test_every_worker_runs_a_method_and_answers_come_in_rank_order(two):
     assert works(two)
     assert two.collective_rpc("pid") == two.pids
     assert two.state == "RUNNING"
+
+
+def test_a_deadline_may_be_further_away_than_the_kernel_waits():
+    with pool(1, start_timeout=3e6) as made:
+        assert made.collective_rpc("pid", 3e6) == made.pids
 
 
 def test_one_rank_alone_may_answer(two):
@@ -199,6 +205,32 @@ def test_two_threads_take_turns(two):
     for thread in threads:
         thread.join(20)
     assert found == [True] * 150
+
+
+def test_a_finished_transfer_is_told_though_the_step_that_reported_it_failed():
+    with pool(transfers=True) as made:
+        for failing, reports in (([["a"]], ([], ["a"])), ({1: ["b"]}, (["b"], []))):
+            with pytest.raises(CallFailed):
+                made.execute_model(failing)
+            assert made.execute_model(reports).finished_sending == {*reports[0], *reports[1]}
+
+
+@pytest.mark.parametrize("behind_a_future", [False, True])
+def test_a_finished_transfer_is_told_though_the_step_that_reported_it_timed_out(
+    tmp_path, behind_a_future
+):
+    go = tmp_path / "go"
+    with pool(transfers=True, in_flight=3, execute_timeout=0.05) as made:
+        if behind_a_future:
+            made.collective_rpc("wait_for", None, (str(go), 1), non_block=True)
+        else:
+            with pytest.raises(CallTimedOut):
+                made.collective_rpc("wait_for", 0.0, (str(go), 1))
+        with pytest.raises(CallTimedOut):
+            made.execute_model([["a"], []])
+        made._pool.settings = replace(made.settings, execute_timeout=None)
+        go.write_text("")
+        assert made.execute_model([[], ["a"]]).finished_sending == {"a"}
 
 
 def test_a_function_is_sent_by_value_and_gets_the_worker(two):

@@ -108,6 +108,17 @@ class TestExecutor:
             5.0, 0.0,
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("rank", [-1, 2])
+    @pytest.mark.parametrize("non_block", [False, True])
+    def test_a_rank_that_is_not_there_is_refused_before_anything_is_sent(
+        self, face, rank, non_block
+    ):
+        made = face(2, 1)
+        made.did.clear()
+        with pytest.raises(ValueError, match=f"no rank {rank}: of 2 workers"):
+            made.collective_rpc("m", unique_reply_rank=rank, non_block=non_block)
+        assert made.did == []
+
     def test_it_stops_its_pool_once_however_it_ends(self, face):
         made = face()
         with made as same:

@@ -57,9 +57,10 @@ def test_a_call_that_waits_takes_its_turn_behind_those_that_do_not(two, tmp_path
 def test_it_ends_at_its_deadline_though_those_before_it_have_none(two, tmp_path):
     go = tmp_path / "go"
     first = submit(two, "wait_for", str(go))
-    with pytest.raises(CallTimedOut):
+    with pytest.raises(CallTimedOut) as late:
         two.collective_rpc("pid", 0.1)
     go.write_text("")
+    assert late.value.ranks == []  # nobody has looked
     assert first.result(5.0) == [0, 1]
     assert two.collective_rpc("pid", 5.0) == two.pids
 

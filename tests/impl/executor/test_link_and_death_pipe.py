@@ -79,9 +79,9 @@ class TestLink:
         asked: list[float | None] = []
         poller = SimpleNamespace(register=lambda *_: None, poll=lambda ms: asked.append(ms) or [1])
         monkeypatch.setattr(process, "select", SimpleNamespace(poll=lambda: poller, POLLIN=1))
-        assert [line[0].has_message(s) for s in (None, -1.0, 0.25)] == [True] * 3
+        assert [line[0].has_message(s) for s in (None, -1.0, 0.25, 3e6)] == [True] * 4
         assert line[0].has_message()
-        assert asked == [None, 0.0, 250.0, 0.0]
+        assert asked == [None, 0.0, 250.0, 2e9, 0.0]
 
 
 class TestDeathPipe:

@@ -47,6 +47,7 @@ class TestErrors:
         assert str(CallFailed(1, "m", "why", "where")) == "m failed at worker 1: why\nwhere"
         assert "for worker 1 to answer m" in str(CallTimedOut([1], "m", 2.0))
         assert "waited 2 s for workers 0, 1 to answer m" in str(CallTimedOut([0, 1], "m", 2.0))
+        assert "waited 2 s for workers to answer m" in str(CallTimedOut([], "m", 2.0))
         assert "worker 1 (pid 2) is alive, but has been in one call for 3.0 s" in str(
             NotProgressing(1, 2, 3.0, 4.0)
         )

@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import Future
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,7 +58,7 @@ class Scripted:
         self.lefts: list[float | None] = []
         self.go: threading.Event | None = None
 
-    def send(self, *what: Any, in_turn: bool = True) -> int:
+    def send(self, *what: Any, in_turn: bool = True, observe: Any = None) -> int:
         self.asked.append((*what[:4], in_turn))
         self.lefts.append(what[4])
         if self.error is not None:
@@ -183,15 +184,33 @@ class TestCall:
         call(p)
         assert p.rpc.channel.asked[-1][4]
 
-    @pytest.mark.parametrize(("only", "ranks"), [(None, [0, 1]), (1, [1])])
-    def test_behind_others_it_ends_at_its_own_deadline(self, made, only, ranks):
+    @pytest.mark.parametrize("only", [None, 1])
+    def test_behind_others_it_ends_at_its_own_deadline_and_blames_nobody(self, made, only):
         p = made(in_flight=4)
         p.rpc.channel.go = threading.Event()
         submit(p)
-        with pytest.raises(CallTimedOut, match=r"waited 0\.02 s") as late:
+        with pytest.raises(CallTimedOut, match=r"waited 0\.02 s for workers to answer") as late:
             call(p, timeout=0.02, only=only)
-        assert late.value.ranks == ranks
+        assert late.value.ranks == []
         assert not p.rpc._guard.held
+
+    def test_when_it_is_its_turn_at_the_deadline_who_is_late_is_known(self, made):
+        p = made(in_flight=4)
+        channel = p.rpc.channel
+
+        def collect(number: int, _: str, ranks: Any, left: Remaining) -> list[Any]:
+            while len(channel.asked) < 2:
+                assert left() > 0
+            if number == 2:
+                threading.Event().wait(left() + 0.01)
+                raise DeadlinePassed("a message", 0.02)
+            return ranks
+
+        channel.collect = collect
+        submit(p)
+        with pytest.raises(CallTimedOut, match=r"waited 0\.02 s for worker 1 ") as late:
+            call(p, timeout=0.02)
+        assert late.value.ranks == [1]
 
     def test_behind_others_its_own_late_replies_are_told_as_they_are(self, made):
         p = made(in_flight=4)
@@ -281,6 +300,36 @@ class TestSubmit:
         assert first.done()
         assert second.done()
 
+    @pytest.mark.parametrize("operation", [call, submit])
+    def test_a_callback_that_would_wait_for_its_own_thread_is_told_so(self, made, operation):
+        p = made(in_flight=2)
+        p.rpc.channel.go = threading.Event()
+        first, second = submit(p), submit(p)
+        seen: list[BaseException] = []
+
+        def callback(_: Any) -> None:
+            try:
+                submit(p)  # there is room for one
+                operation(p, timeout=0.05)
+            except BaseException as error:
+                seen.append(error)
+
+        first.add_done_callback(callback)
+        p.rpc.channel.go.set()
+        assert second.result(5) == [(0, 2), (1, 2)]
+        assert [type(error) for error in seen] == [RuntimeError]
+        assert "work: a future's callback cannot wait" in str(seen[0])
+        assert not p.rpc._guard.held
+        assert call(p) == [(0, 4), (1, 4)]
+
+    def test_a_callback_may_call_when_nothing_else_is_pending(self, made):
+        p = made()
+        p.rpc.channel.go = threading.Event()
+        first, seen = submit(p), SimpleQueue[Any]()
+        first.add_done_callback(lambda _: seen.put(call(p)))
+        p.rpc.channel.go.set()
+        assert seen.get(timeout=5) == [(0, 2), (1, 2)]
+
     def test_a_pool_that_fails_meanwhile_ends_it_too(self, made):
         p = made()
         p.rpc.channel.go = threading.Event()
@@ -328,15 +377,22 @@ class TestHealth:
         assert stuck.value.facts[3] == 0.0
         p.workers.handles = []
 
-    @pytest.mark.parametrize("sent", [True, False])
-    def test_one_that_has_done_all_there_was_is_not_the_one_that_is_stuck(self, made, sent):
+    @pytest.mark.parametrize(
+        "error",
+        [
+            CallTimedOut([1], "check_health", 0.1),
+            CallTimedOut([], "check_health", 0.1),
+            DeadlinePassed("a slot", 0.1),
+        ],
+        ids=["known", "unknown", "not sent"],
+    )
+    def test_one_that_has_done_all_there_was_is_not_the_one_that_is_stuck(self, made, error):
         p = made(2)
         p.workers.handles = [SimpleNamespace(rank=r, pid=11 * r, close=int) for r in range(2)]
         progress = p.workers.progress
         for rank in (0, 1):
             progress.begin(rank)
         progress.end(0)
-        error = CallTimedOut([1], "check_health", 0.1) if sent else DeadlinePassed("a slot", 0.1)
 
         def call(*_: Any) -> Any:
             raise error

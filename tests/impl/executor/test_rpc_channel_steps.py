@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from refengine.errors import DeadlinePassed
-from refengine.executor import rpc
+from refengine.executor import CallFailed, rpc
 from refengine.executor.rpc import RpcChannel
 
 
@@ -112,3 +112,49 @@ class TestRpcChannel:
             channel.collect(1, "work", [0], lambda: 0.0)
         late.replies.append((1, True, "a"))
         assert channel.unanswered(1, [0]) == [0]
+
+    def test_an_observer_is_told_every_result_whenever_it_is_read(self):
+        seen: list[tuple[int, Any]] = []
+
+        def observe(rank: int, value: Any) -> None:
+            seen.append((rank, value))
+
+        one, two, three = Queue((1, True, "a")), Queue((1, False, ("no", ""))), Queue()
+        channel, _ = channel_over(one, two, three)
+        ask(channel, observe=observe)
+        with pytest.raises(CallFailed):
+            channel.collect(1, "work", [0, 1, 2], lambda: 1.0)
+        assert seen == [(0, "a")]
+        three.replies += [(1, True, "c"), (2, True, "unobserved")]
+        ask(channel, only=2)  # it drops what is left over, if there is any
+        assert channel.collect(2, "work", [2], lambda: 1.0) == ["unobserved"]
+        assert seen == [(0, "a"), (2, "c")]
+
+    def test_so_it_is_when_they_come_after_the_deadline(self):
+        seen: list[tuple[int, Any]] = []
+        late, well = Queue(), Queue((1, True, "b"))
+        channel, _ = channel_over(late, well)
+        ask(channel, observe=lambda *told: seen.append(told))
+        with pytest.raises(DeadlinePassed):
+            channel.collect(1, "work", [0, 1], lambda: 0.0)
+        assert channel.unanswered(1, [0, 1]) == [0]
+        late.replies += [(1, True, "a"), (2, True, "c")]
+        well.replies.append((2, True, "d"))
+        ask(channel)
+        assert channel.collect(2, "work", [0, 1], lambda: 1.0) == ["c", "d"]
+        assert seen == [(1, "b"), (0, "a")]
+
+    def test_an_observer_is_kept_while_a_rank_may_answer_and_no_longer(self):
+        one, two = Queue((1, True, "a")), Queue()
+        channel, _ = channel_over(one, two)
+        for _ in range(2):
+            ask(channel, observe=lambda *_: None, in_turn=False)
+        with pytest.raises(DeadlinePassed):
+            channel.collect(1, "work", [0, 1], lambda: 0.0)
+        ask(channel, observe=lambda *_: None, in_turn=False)
+        assert list(channel._observers) == [1, 2, 3]
+        one.replies += [(2, True, "a"), (3, True, "a")]
+        two.replies += [(n, True, "b") for n in (1, 2, 3)]
+        channel.collect(3, "work", [0, 1], lambda: 1.0)
+        ask(channel, observe=lambda *_: None)
+        assert list(channel._observers) == [4]

@@ -1,6 +1,7 @@
 """Blocks over a carrier that a test holds in its hands."""
 
 import gc
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -167,6 +168,15 @@ def test_what_nobody_asks_for_ends_with_its_lease_and_is_never_served():
         with pytest.raises((DeadlinePassed, BlocksFailed)):
             receiver.recv_kv("a", timeout=0.1)
         assert receiver._block_receiver.nbytes == 0
+
+
+@pytest.mark.parametrize("lease", [math.inf, math.nan])
+def test_a_lease_without_an_end_is_refused_before_anything_is_sent(lease: float):
+    with pair() as (sender, receiver, *_):
+        with pytest.raises(ValueError, match="a lease ends"):
+            Beside(lambda: sender.send_kv("a", BLOCKS, lease=lease)).result()
+        assert receiver._block_receiver.nbytes == 0
+        assert not sender._offers
 
 
 def test_what_comes_after_its_sender_gave_up_is_not_served():

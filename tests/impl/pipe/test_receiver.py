@@ -38,6 +38,16 @@ def test_a_call_that_gives_up_halfway_is_gone_on_with():
     out.close()
 
 
+def test_one_may_wait_for_longer_than_the_kernel_does():
+    out, into = links()
+    end = receiver(into)
+    waits = Beside(end.receive, 3e6)
+    out.sock.send(frame(0, b"x"))
+    assert waits.result()[0] == b"x"
+    end.close(1.0)
+    out.close()
+
+
 def test_none_and_failures_keep_their_places():
     out, into = links()
     end = receiver(into)

@@ -47,7 +47,8 @@ def polls(monkeypatch: pytest.MonkeyPatch) -> list[Poll]:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "waited"), [(2.0, 2000), (0.0004, 1), (0.0, 0), (-1.0, 0), (None, None)]
+    ("seconds", "waited"),
+    [(2.0, 2000), (0.0004, 1), (0.0, 0), (-1.0, 0), (3e6, 2_000_000_000), (None, None)],
 )
 def test_a_link_is_waited_for_so_long(seconds: float | None, waited: int | None, polls: list[Poll]):
     one, other = links()
@@ -76,6 +77,7 @@ def test_a_door_waits_until_the_first_stranger_has_had_its_time(polls: list[Poll
         (None, [], None),
         (2.0, [], 2001),
         (-1.0, [], 1),
+        (3e6, [], 2_000_000_001),
         (None, [98.0, 99.0], 3001),
         (2.0, [98.0, 99.0], 2001),
         (4.0, [98.0, 99.0], 3001),

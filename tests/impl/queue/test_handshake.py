@@ -235,7 +235,8 @@ def test_one_that_is_gone_when_it_is_told_to_go_is_dead(house: House):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "slept"), [(None, None), (0, 0), (-1.0, 0), (0.0004, 1), (1.5, 1501)]
+    ("seconds", "slept"),
+    [(None, None), (0, 0), (-1.0, 0), (0.0004, 1), (1.5, 1501), (3e6, 2_000_000_001)],
 )
 def test_a_round_sleeps_as_long_as_it_may(
     house: House, monkeypatch: pytest.MonkeyPatch, seconds: float | None, slept: int | None

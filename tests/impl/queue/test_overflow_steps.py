@@ -168,7 +168,8 @@ def test_a_thread_that_is_not_the_main_one_fetches_by_itself(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "slept"), [(None, None), (0, 1), (-1.0, 1), (0.5, 501), (2.0, 2001)]
+    ("seconds", "slept"),
+    [(None, None), (0, 1), (-1.0, 1), (0.5, 501), (2.0, 2001), (3e6, 2_000_000_001)],
 )
 def test_a_wait_hears_payloads_the_connection_and_the_vigil(
     receiver: Receiver, seconds: float | None, slept: int | None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...base.cleanup import append_atomically
-from ...base.clock import Deadline
+from ...base.clock import Deadline, poll_milliseconds
 from ...base.fds import Fd
 from ...base.security import SocketFactory, is_ipv6
 from ...transport import Client, Gone
@@ -112,7 +112,7 @@ class Follower:
         poller.register(self._wakeup.fileno(), select.POLLIN)
         if self._pools and not self._said_ready:
             poller.register(self._pools[0][2].ready.fileno(), select.POLLIN)
-        poller.poll(None if seconds is None else seconds * 1000)
+        poller.poll(None if seconds is None else poll_milliseconds(seconds))
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wakeup.fileno())
 

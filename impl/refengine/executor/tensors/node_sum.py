@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any
 
 from ...base.cleanup import append_atomically
-from ...base.clock import Deadline
+from ...base.clock import Deadline, poll_milliseconds
 from ...base.fds import Fd
 from ...base.security import SocketFactory
 from ...transport import Client, Gone, Server
@@ -108,7 +108,7 @@ class NodeSum:
                     raise RuntimeError(f"the rank on the other node {_how(gone)}")
             elif left is not None and left <= 0:
                 raise RuntimeError("the rank on the other node has not come")
-            poller.poll(None if left is None else left * 1000 + 1)
+            poller.poll(None if left is None else poll_milliseconds(left) + 1)
             try:
                 os.eventfd_read(self._wakeup.fileno())
             except BlockingIOError:
