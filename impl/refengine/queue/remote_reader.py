@@ -123,8 +123,8 @@ class RemoteReader(Reader):
         return inbox[0][1] if inbox else None
 
     def _raise(self, fault: Fault) -> None:
-        lost, self._lost = self._lost, 0
-        if lost and fault is self._ended:
+        if fault is self._ended and self._lost:  # another fault, a cancel, leaves it to be told
+            lost, self._lost = self._lost, 0
             raise MessagesLost(lost)
         raise fault("a message")
 

@@ -356,6 +356,17 @@ def test_what_was_lost_is_told_once_before_the_end(reader: Reader):
         reader._next(None)
 
 
+def test_a_call_that_was_cancelled_leaves_what_was_lost_to_be_told(reader: Reader):
+    cancelled: list[Any] = [lambda what: Cancelled(what, "a token")]
+    reader._waiter.fault = lambda: cancelled.pop() if cancelled else None
+    reader.gone(0, Gone("closed", lost=3))
+    with pytest.raises(Cancelled):
+        reader._next(None)
+    with pytest.raises(MessagesLost) as caught:
+        reader._next(None)
+    assert caught.value.count == 3
+
+
 def test_a_goodbye_has_half_of_the_time(reader: Reader):
     reader._shutdown(3.0)
     assert reader.client.log == [("close", 1.5)]
