@@ -33,12 +33,16 @@ class Line:
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self.given, self.named, self.log = given, named, list[Any]()
+        self.reminders: list[Any] = []
 
     def broadcast(self, number: int, body: Any) -> None:
         self.log.append(("broadcast", number, bytes(body)))
 
     def post(self, rank: int, body: Any) -> None:
         self.log.append(("post", rank, *COUNT.unpack(body)))
+
+    def remind(self, seconds: float, act: Any) -> None:
+        self.reminders.append((seconds, act))
 
     def start(self) -> None:
         self.log.append("start")
@@ -123,6 +127,12 @@ def test_the_window_is_from_the_slowest_and_opens_with_its_count(far: Far):
     far.message(2, memoryview(COUNT.pack(1)))
     assert far.has_room()
     assert far.server.log == [("broadcast", number + 1, b"x") for number in range(4)]
+
+
+def test_a_count_that_a_larger_one_has_overtaken_changes_nothing(far: Far):
+    far.message(1, memoryview(COUNT.pack(4)))
+    far.message(1, memoryview(COUNT.pack(3)))
+    assert far._taken == {1: 4, 2: 0}
 
 
 def test_what_is_no_count_is_not_heard(far: Far):
@@ -291,6 +301,22 @@ def test_it_hears_after_every_fourth_while_there_are_more(reader: Reader):
     for _ in range(11):
         reader.take()
     assert [count for _, _, count in reader.client.log] == [4, 8, 11]
+
+
+def test_fewer_are_reported_soon_for_the_writer_may_wait(reader: Reader):
+    reader.bring(*range(9))
+    for number in range(2):
+        assert reader.take() == number
+        assert reader.client.log == []
+    seconds, act = reader.client.reminders[0]
+    assert seconds <= 0.05
+    for _ in range(2):
+        act()
+        assert reader.client.log == [("post", 0, 2)]
+    for _ in range(4):
+        reader.take()
+    act()
+    assert [count for _, _, count in reader.client.log] == [2, 6]
 
 
 def test_what_was_kept_is_given_again_and_counted_once(reader: Reader):

@@ -459,6 +459,18 @@ def test_a_closed_line_leaves_no_thread_and_no_descriptor(undo: ExitStack):
     assert state() == before
 
 
+def test_a_reminder_is_heeded_once_and_then_there_may_be_another(undo: ExitStack):
+    client, heeded = Net(undo, peer_timeout=60.0).clients[1], list[str]()
+    client.remind(0.0, lambda: heeded.append("first"))
+    _once(lambda: heeded == ["first"])
+    client.remind(60.0, lambda: heeded.append("late"))
+    client.remind(0.0, lambda: heeded.append("second"))
+    assert client._reminder is not None
+    client._reminder = None
+    client.remind(0.0, lambda: heeded.append("third"))
+    _once(lambda: heeded == ["first", "third"])
+
+
 @pytest.mark.parametrize("closes", ["hub", "spoke"])
 def test_a_goodbye_waits_for_a_connection_that_is_made_again(
     undo: ExitStack, closes: str, monkeypatch: pytest.MonkeyPatch
