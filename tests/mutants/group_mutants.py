@@ -13,8 +13,8 @@ GROUP: tuple[Mutant, ...] = (
         "G4/reset-loses-nothing",
         "lost",
         "transport/session.py",
-        "        self._cursor = had\n",
-        "        self._cursor = self.posted if self.received else had\n",
+        "        self._cursor = max(had, self._first)\n",
+        "        self._cursor = self.posted if self.received else max(had, self._first)\n",
     ),
     one(
         "g4_a_rank_is_given_up_before_the_silence",
