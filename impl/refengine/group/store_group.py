@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
+from ..base.cleanup import append_atomically
 from ..base.clock import Clock, Deadline, monotonic
 from ..base.reentrancy import ReentrancyGuard
 from ..base.security import Keys
@@ -26,6 +27,8 @@ _WINDOW = 1024
 _PAUSES = 0.0005, 0.02
 _T = TypeVar("_T")
 _Numbers = dict[tuple[str, int], int]
+_Outbox = tuple[_Numbers, list[tuple[str, bytes]], list[object]]
+"""Numbers sent once it is empty; values; and the store's answer to each that it has had."""
 
 
 class Store(Protocol):
@@ -72,7 +75,7 @@ class StoreGroup:
         self._others = [other for other in range(world_size) if other != rank]
         self._sent: _Numbers = {}
         self._taken: _Numbers = {}
-        self._outbox: tuple[_Numbers, list[tuple[str, bytes]]] | None = None
+        self._outbox: _Outbox | None = None
         self._kept: dict[tuple[str, int], tuple[int, memoryview]] = {}
         self._guard = ReentrancyGuard()
         self._pid = os.getpid()
@@ -144,14 +147,15 @@ class StoreGroup:
             place = self._place(kind, self.rank, dst, number)
             values.append((place, self._code(place, frame) + frame))
             sent[kind, dst] = number + 1
-        self._outbox = sent, values  # from here on it is sent, at the latest by the next call
+        self._outbox = sent, values, []  # from here on it is sent, at the latest by the next call
         self._flush()
 
     def _flush(self) -> None:
+        """Store what is not yet stored. A value stored again would come back after its reading."""
         if self._outbox is not None:
-            sent, values = self._outbox
-            for place, value in values:
-                self._store.set(place, value)
+            sent, values, stored = self._outbox
+            for place, value in values[len(stored) :]:
+                append_atomically(stored, self._store.set, place, value)
             self._sent = sent
             self._outbox = None
 

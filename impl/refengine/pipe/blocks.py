@@ -11,11 +11,13 @@ import math
 import secrets
 import threading
 from collections.abc import Sequence
+from functools import partial
 from multiprocessing.util import Finalize
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from weakref import ref
 
+from ..base.cleanup import ServingThread, close_collected
 from ..base.clock import Clock, Deadline, monotonic
 from ..errors import DeadlinePassed, RefengineError
 from .block_receiver import BlockReceiver, Incoming
@@ -74,12 +76,13 @@ class BlockPipe:
         self._offers: dict[bytes, _Offer] = {}
         self._waiting: dict[SimpleQueue[None], None] = {}
         self._end: BaseException | None = None
-        self._thread = threading.Thread(
+        self._thread = ServingThread(
             target=_run, args=(ref(self), pipe, self._block_receiver, clock), daemon=True
         )
         self._thread.name = "refengine-blocks"
         # Before the pipe's own: that one must not end first, at exit.
-        self._finalizer = Finalize(self, _leave, (pipe,), exitpriority=21)
+        closing = partial(_leave, pipe), _EXIT_SECONDS
+        self._finalizer = Finalize(self, close_collected, closing, exitpriority=21)
         self._thread.start()
 
     def send_kv(self, request_id: str, blocks: "Sequence[torch.Tensor]", *, lease: float) -> None:
@@ -286,7 +289,7 @@ def _pass_on(whose: "ref[BlockPipe]", block: Any, raw: bytes) -> None:
     blocks.heard(block, raw)
 
 
-def _leave(pipe: Carrier) -> None:
+def _leave(pipe: Carrier, seconds: float) -> None:
     """Close at exit, where no caller is left to learn what was lost."""
     with contextlib.suppress(Exception):
-        pipe.close(_EXIT_SECONDS)
+        pipe.close(seconds)

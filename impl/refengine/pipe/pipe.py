@@ -4,7 +4,7 @@ import os
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
-from ..base.cleanup import ReleaseStack
+from ..base.cleanup import ReleaseStack, close_collected
 from ..base.clock import Clock, monotonic
 from ..base.security import Keys, SocketFactory
 from ..errors import ForkedCopy
@@ -82,7 +82,8 @@ class Pipe:
             neighbours = undo.acquire(Neighbours.close, connect_ring, info, timeout)
             self._ends = undo.acquire(_Ends.drop, _Ends, neighbours, location, device, self, clock)
             # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
-            self._finalizer = Finalize(self, self._ends.leave, (_EXIT_SECONDS,), exitpriority=20)
+            closing = self._ends.leave, _EXIT_SECONDS
+            self._finalizer = Finalize(self, close_collected, closing, exitpriority=20)
             self._ends.sender.start()
         except BaseException:
             undo.close()

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import Empty
 
-from ..base.cleanup import append_atomically
+from ..base.cleanup import ServingThread, append_atomically
 from ..base.clock import Clock, Deadline
 from ..errors import DeadlinePassed, PeerDied, PeerSilent, RefengineError
 from .errors import MetadataRefused, PipeClosed, SendFailed, TensorsLost
@@ -37,7 +37,7 @@ class Sender:
         """True once the goodbye is what is written."""
         self._replies: list[bytes] = []
         self._wakeup = Wakeup()
-        self._thread = threading.Thread(target=self._run, name="refengine-pipe", daemon=True)
+        self._thread = ServingThread(target=self._run, name="refengine-pipe", daemon=True)
 
     def start(self) -> None:
         """Start the thread, once."""

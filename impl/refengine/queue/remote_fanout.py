@@ -63,9 +63,9 @@ class RemoteFanout:
         self._wake()
 
     def message(self, rank: int, body: memoryview) -> None:
-        """Take a reader's count."""
+        """Take a reader's count, if it is a new one: two of them may change places."""
         if len(body) == COUNT.size:
-            (self._taken[rank],) = COUNT.unpack(body)
+            self._taken[rank] = max(self._taken[rank], *COUNT.unpack(body))
             self._wake()
 
     def gone(self, rank: int, how: Gone) -> None:

@@ -21,6 +21,7 @@ from .settings import Settings
 
 _PROBE_SECONDS = 2.0
 _REPORT_EVERY = 4  # messages taken before they are reported, if more are here already
+_REPORT_WITHIN = 0.005  # seconds after which fewer are reported: the writer may wait for a slot
 
 
 class RemoteReader(Reader):
@@ -82,6 +83,10 @@ class RemoteReader(Reader):
         self._refused = RankRefused(rank, reason)
         self._wake()
 
+    def _report_late(self) -> None:
+        if self._taken != self._reported:
+            self._tell(self._taken)
+
     def _wake(self) -> None:
         with contextlib.suppress(OSError):
             os.eventfd_write(self._wakeup, 1)
@@ -123,19 +128,25 @@ class RemoteReader(Reader):
         return inbox[0][1] if inbox else None
 
     def _raise(self, fault: Fault) -> None:
-        lost, self._lost = self._lost, 0
-        if lost and fault is self._ended:
+        if fault is self._ended and self._lost:  # another fault, a cancel, leaves it to be told
+            lost, self._lost = self._lost, 0
             raise MessagesLost(lost)
         raise fault("a message")
 
     def _report(self) -> None:
-        """Report the progress to the writer: at once when the inbox is empty."""
+        """Report the progress to the writer: at once when the inbox is empty, else soon."""
         taken = self._taken
-        if taken != self._reported and (
-            len(self._inbox) <= 1 or taken - self._reported >= _REPORT_EVERY
-        ):
-            self._client.post(0, COUNT.pack(taken))
-            self._reported = taken
+        if taken == self._reported:
+            return
+        if len(self._inbox) <= 1 or taken - self._reported >= _REPORT_EVERY:
+            self._tell(taken)
+        else:
+            self._client.remind(_REPORT_WITHIN, self._report_late)
+
+    def _tell(self, taken: int) -> None:
+        """Tell the writer; from both threads, so that a smaller number may come after a larger."""
+        self._client.post(0, COUNT.pack(taken))
+        self._reported = taken
 
     def _handshake_step(self, left: Callable[[], float | None]) -> bool:
         seconds = left()

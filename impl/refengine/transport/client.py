@@ -120,13 +120,16 @@ class Client(IoThread):
             self._send()
         if not closing:
             return False
-        if not (self._ended or self._session.handed_over or self._is_overdue()):
+        # A broken connection is waited for, at most RETURN_WITHIN: no goodbye leaves without it.
+        told = self._session.handed_over and self._broken_at is None
+        if not (self._ended or told or self._is_overdue()):
             return False
         goodbye = self._goodbye(self._session.posted)
         if self._put(goodbye) and not self._ended:
             self._unheard.append(self._current)
-        if self._unsays and self._attempt is not None:
-            self._attempt.socket.send(goodbye, zmq.NOBLOCK)  # its hello may have got there
+        if self._attempt is not None and (self._unsays or self._server_pid):
+            # Its hello may have got there, and then the server listens to nothing else.
+            self._attempt.socket.send(goodbye, zmq.NOBLOCK)
             self._unheard.append(self._attempt.socket)
         return True
 

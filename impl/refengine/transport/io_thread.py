@@ -7,6 +7,7 @@ import select
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import zmq
@@ -37,6 +38,7 @@ class IoThread(ABC):
         self._posts: deque[tuple[int, Body]] = deque()
         self._close_by: float | None = None
         self._unsays = False
+        self._reminder: tuple[float, Callable[[], object]] | None = None
         self._own = HeldFds()
         self._wake = self._own.open(os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread = ServingThread(target=self._run, name=type(self).__name__, daemon=True)
@@ -46,6 +48,12 @@ class IoThread(ABC):
         """Send to a peer, now or once it is (back) there. `body` must not change any more."""
         self._posts.append((rank, body))
         self._nudge()
+
+    def remind(self, seconds: float, act: Callable[[], object]) -> None:
+        """Have this end's thread call `act` in so many seconds, unless it has a reminder yet."""
+        if self._reminder is None:
+            self._reminder = self._clock() + seconds, act
+            self._nudge()
 
     def close(self, seconds: float) -> None:
         """Hand over posted messages, for at most `seconds`; say goodbye. Idempotent.
@@ -86,7 +94,9 @@ class IoThread(ABC):
         try:
             while not self._turn():
                 if not self._has_posts():
-                    self._sleep(min(self._until_check(), self._seconds_left()))
+                    until = self._until_check(), self._until_reminder(), self._seconds_left()
+                    self._sleep(min(until))
+                self._heed_reminder()
             self._await_heard()
         except Exception:
             _log.exception("%s failed; its far ends will notice", type(self).__name__)
@@ -124,6 +134,16 @@ class IoThread(ABC):
     def _until_check(self) -> float:
         """Return the longest sleep after which signs of life are looked at in time."""
         return self._tick
+
+    def _until_reminder(self) -> float:
+        reminder = self._reminder
+        return float("inf") if reminder is None else max(0.0, reminder[0] - self._clock())
+
+    def _heed_reminder(self) -> None:
+        reminder = self._reminder
+        if reminder is not None and self._clock() >= reminder[0]:
+            self._reminder = None  # first: whoever comes from now on needs another one
+            reminder[1]()
 
     def _is_overdue(self) -> bool:
         return self._seconds_left() <= 0

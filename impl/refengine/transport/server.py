@@ -41,6 +41,11 @@ class _Peer:
     unheard: bool = False
     """Whether it was told goodbye and has not answered."""
 
+    def is_untold(self) -> bool:
+        """Return whether it lacks a message, or cannot be told goodbye before it is back."""
+        behind = self.broken_at is not None or not self.session.handed_over
+        return self.gone is None and behind
+
     def unplug(self) -> None:
         if self.keepalive is not None:
             self.keepalive.close()
@@ -123,8 +128,7 @@ class Server(IoThread):
                 self._send(peer)
         if not closing:
             return False
-        waiting = any(f.gone is None and not f.session.handed_over for f in self._peers.values())
-        if waiting and not self._is_overdue():
+        if any(peer.is_untold() for peer in self._peers.values()) and not self._is_overdue():
             return False
         for peer in self._peers.values():
             peer.unheard = self._put(peer, self._goodbye(peer.session.posted))

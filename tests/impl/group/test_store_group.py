@@ -386,12 +386,13 @@ def test_a_forks_copy_is_told_whose_it_is(monkeypatch: pytest.MonkeyPatch):
 
 
 class Frail(Shelf):
-    """Fails at the next write when it is told to."""
+    """Fails at the next write when it is told to; at places that end so, if told where."""
 
     fail = False
+    where = ""
 
     def set(self, key: str, value: bytes) -> None:
-        if self.fail:
+        if self.fail and key.endswith(self.where):
             self.fail = False
             raise OSError("not now")
         super().set(key, value)
@@ -405,6 +406,18 @@ def test_an_error_of_the_store_is_passed_on_and_the_next_call_sends_what_it_held
         a.send_obj("first", 1)
     a.send_obj("second", 1)
     assert [b.recv_obj(0, 0) for _ in range(2)] == ["first", "second"]
+
+
+def test_a_value_that_was_read_does_not_come_back_with_those_that_were_held_up():
+    shelf = Frail()
+    a, b, c = ranks(3, shelf)
+    shelf.fail, shelf.where = True, ">2/0"
+    with pytest.raises(OSError, match="not now"):
+        a.broadcast_obj("first", 0)
+    assert b.broadcast_obj(None, 0, 0) == "first"
+    a.broadcast_obj("second", 0)
+    assert list(shelf) == ["group/cast/0>2/0", "group/cast/0>1/1", "group/cast/0>2/1"]
+    assert [c.broadcast_obj(None, 0, 0) for _ in range(2)] == ["first", "second"]
 
 
 def test_a_value_is_deleted_once_it_was_read_and_read_once():

@@ -17,6 +17,7 @@ from refengine.pipe.blocks import BlockPipe
 from refengine.pipe.errors import BlocksFailed, LeaseEnded, PipeClosed, TransferFailed
 from refengine.pipe.protocol import LABEL_BYTES, BlockLabel, BlockMessage
 
+from ..collecting import collected_in, in_a_cycle
 from ..striking import Struck, strikes
 from .pairs import Beside
 
@@ -395,3 +396,33 @@ def test_blocks_that_are_dropped_leave_their_pipe_and_no_thread():
     assert not thread.is_alive()
     with pytest.raises(PipeClosed):
         other.recv_labelled(5.0)
+
+
+class Collecting:
+    """A pipe by which the thread that receives runs the collector, and which notes who closes."""
+
+    def __init__(self) -> None:
+        self.due, self.closed = threading.Event(), threading.Event()
+        self.closed_by = ""
+
+    def send_labelled(self, tensor: Any, label: bytes, timeout: float | None = None) -> None:
+        raise AssertionError
+
+    def recv_labelled(self, timeout: float | None = None) -> Any:
+        self.due.wait()
+        gc.collect()
+        self.closed.wait()
+        raise PipeClosed("this rank")
+
+    def close(self, timeout: float | None = None) -> None:
+        self.closed_by = threading.current_thread().name
+        self.closed.set()
+
+
+def test_blocks_that_their_own_thread_collects_have_their_pipe_closed_by_another():
+    pipe = Collecting()
+    with collected_in(""):
+        in_a_cycle(BlockPipe(pipe))
+        pipe.due.set()
+        assert pipe.closed.wait(10)
+    assert pipe.closed_by != "refengine-blocks"

@@ -21,6 +21,8 @@ from refengine.pipe import (
 )
 from refengine.pipe.protocol import DTYPE_CODES
 
+from ..collecting import collected_in, in_a_cycle
+from ..roles import until
 from ..striking import strikes
 from .pairs import KEY, Beside, free_port
 
@@ -318,3 +320,28 @@ def test_what_cannot_be_is_refused_at_once(rank: int, size: int, port: int):
         PipeSettings(buffer_bytes=-1)
     with pytest.raises(ValueError, match="must be positive"):
         PipeSettings(peer_timeout=0.0)
+
+
+def test_a_pipe_that_its_own_thread_collects_hands_over_what_was_sent_and_leaves():
+    threads, port = set(threading.enumerate()), free_port()
+    with collected_in("refengine-pipe") as clock:
+        one = Beside(make, port, 0, 2)
+        with make(port, 1, 2) as other:
+            made = [one.result()]
+            one._found.clear()
+            sender = made[0]._ends.sender
+            step = sender._step
+
+            def collecting_step() -> None:
+                clock()
+                step()
+
+            sender._step = collecting_step
+            made[0].send_tensor(torch.ones(3), 10.0)
+            in_a_cycle(made.pop())
+            clock.due = True
+            sender._wakeup.wake()
+            assert other.recv_tensor(10.0) is not None
+            with pytest.raises(PipeClosed):
+                other.recv_tensor(10.0)
+        until(lambda: set(threading.enumerate()) <= threads)

@@ -151,6 +151,18 @@ def test_a_slow_reader_slows_the_writer_and_loses_nothing(undo: ExitStack):
     assert reader.dequeue(5) == "after"
 
 
+@pytest.mark.parametrize("slots", [2, 3, 10])
+def test_a_writer_that_waits_gets_the_first_slot_that_is_free(undo: ExitStack, slots: int):
+    writer = queue(undo, max_chunks=slots)
+    reader = near(undo, writer)
+    for number in range(slots):
+        writer.enqueue(number, 5)
+    until(lambda: len(reader._end._inbox) == slots)
+    assert reader.dequeue(5) == 0
+    writer.enqueue("more", 5)
+    assert [reader.dequeue(5) for _ in range(slots)] == [*range(1, slots), "more"]
+
+
 def test_a_local_reader_that_is_slow_holds_the_remote_one_back_too(undo: ExitStack):
     writer = queue(undo, 2, 1)
     handle = writer.export_handle()

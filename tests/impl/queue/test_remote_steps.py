@@ -33,12 +33,16 @@ class Line:
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self.given, self.named, self.log = given, named, list[Any]()
+        self.reminders: list[Any] = []
 
     def broadcast(self, number: int, body: Any) -> None:
         self.log.append(("broadcast", number, bytes(body)))
 
     def post(self, rank: int, body: Any) -> None:
         self.log.append(("post", rank, *COUNT.unpack(body)))
+
+    def remind(self, seconds: float, act: Any) -> None:
+        self.reminders.append((seconds, act))
 
     def start(self) -> None:
         self.log.append("start")
@@ -123,6 +127,12 @@ def test_the_window_is_from_the_slowest_and_opens_with_its_count(far: Far):
     far.message(2, memoryview(COUNT.pack(1)))
     assert far.has_room()
     assert far.server.log == [("broadcast", number + 1, b"x") for number in range(4)]
+
+
+def test_a_count_that_a_larger_one_has_overtaken_changes_nothing(far: Far):
+    far.message(1, memoryview(COUNT.pack(4)))
+    far.message(1, memoryview(COUNT.pack(3)))
+    assert far._taken == {1: 4, 2: 0}
 
 
 def test_what_is_no_count_is_not_heard(far: Far):
@@ -304,6 +314,22 @@ def test_it_hears_after_every_fourth_while_there_are_more(reader: Reader):
     assert [count for _, _, count in reader.client.log] == [4, 8, 11]
 
 
+def test_fewer_are_reported_soon_for_the_writer_may_wait(reader: Reader):
+    reader.bring(*range(9))
+    for number in range(2):
+        assert reader.take() == number
+        assert reader.client.log == []
+    seconds, act = reader.client.reminders[0]
+    assert seconds <= 0.05
+    for _ in range(2):
+        act()
+        assert reader.client.log == [("post", 0, 2)]
+    for _ in range(4):
+        reader.take()
+    act()
+    assert [count for _, _, count in reader.client.log] == [2, 6]
+
+
 def test_what_was_kept_is_given_again_and_counted_once(reader: Reader):
     reader.bring("a")
     assert reader._next(0) == "a"
@@ -365,6 +391,17 @@ def test_what_was_lost_is_told_once_before_the_end(reader: Reader):
     assert caught.value.count == 3
     with pytest.raises(QueueClosed):
         reader._next(None)
+
+
+def test_a_call_that_was_cancelled_leaves_what_was_lost_to_be_told(reader: Reader):
+    cancelled: list[Any] = [lambda what: Cancelled(what, "a token")]
+    reader._waiter.fault = lambda: cancelled.pop() if cancelled else None
+    reader.gone(0, Gone("closed", lost=3))
+    with pytest.raises(Cancelled):
+        reader._next(None)
+    with pytest.raises(MessagesLost) as caught:
+        reader._next(None)
+    assert caught.value.count == 3
 
 
 def test_a_goodbye_has_half_of_the_time(reader: Reader):

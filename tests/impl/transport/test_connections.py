@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zmq
@@ -456,6 +457,77 @@ def test_a_closed_line_leaves_no_thread_and_no_descriptor(undo: ExitStack):
         net.post(0, 10)
         net.check(10)
     assert state() == before
+
+
+def test_a_reminder_is_heeded_once_and_then_there_may_be_another(undo: ExitStack):
+    client, heeded = Net(undo, peer_timeout=60.0).clients[1], list[str]()
+    client.remind(0.0, lambda: heeded.append("first"))
+    _once(lambda: heeded == ["first"])
+    client.remind(60.0, lambda: heeded.append("late"))
+    client.remind(0.0, lambda: heeded.append("second"))
+    assert client._reminder is not None
+    client._reminder = None
+    client.remind(0.0, lambda: heeded.append("third"))
+    _once(lambda: heeded == ["first", "third"])
+
+
+@pytest.mark.parametrize("closes", ["hub", "spoke"])
+def test_a_goodbye_waits_for_a_connection_that_is_made_again(
+    undo: ExitStack, closes: str, monkeypatch: pytest.MonkeyPatch
+):
+    for module in (client_module, server_module):
+        monkeypatch.setattr(module, "RETURN_WITHIN", 30.0)  # for a busy machine
+    net = Net(undo, peer_timeout=60.0)
+    relay, (end, far, rank) = net.relays[1], _ends(net, closes)
+    client = net.clients[1]
+    relay.cut_later()
+    relay.reset()
+    _once(lambda: client._keepalive is None and ("broken", 1) in net.ear.breaks)
+    closing = threading.Thread(target=end.close, args=(60.0,))
+    closing.start()
+    _once(lambda: end._close_by is not None)
+    relay.heal()
+    far.until(lambda: far.ends)
+    assert (far.ends[rank].kind, far.ends[rank].lost) == ("closed", 0)
+    closing.join(10)
+    assert not closing.is_alive()
+
+
+@pytest.mark.parametrize("closes", ["hub", "spoke"])
+def test_a_goodbye_waits_no_longer_than_a_return_may_take(undo: ExitStack, closes: str):
+    net = Net(undo)
+    end, far, rank = _ends(net, closes)
+    net.relays[1].cut_later()
+    net.relays[1].reset()
+    _once(lambda: net.clients[1]._keepalive is None and ("broken", 1) in net.ear.breaks)
+    began = time.monotonic()
+    end.close(60.0)
+    assert time.monotonic() - began < 20.0
+    far.until(lambda: far.ends)
+    assert far.ends[rank].kind == "died"
+
+
+def test_a_goodbye_goes_by_the_connection_that_is_tried_beside_a_quiet_one_too(
+    undo: ExitStack, monkeypatch: pytest.MonkeyPatch
+):
+    net, judge = Net(undo, peer_timeout=60.0), Keys.match
+    relay, client = net.relays[1], net.clients[1]
+
+    def hold_the_answer(keys: Keys, offered: bytes) -> bool:
+        relay.cut("out")
+        return judge(keys, offered)
+
+    monkeypatch.setattr(Keys, "match", hold_the_answer)
+    client._keepalive.quiet = lambda: 30.0
+    net.ear.until(lambda: ("back", 1) in net.ear.breaks)
+    client.close(5.0)
+    net.ear.until(lambda: net.ear.ends)
+    assert net.ear.ends[1].kind == "closed"
+
+
+def _ends(net: Net, closes: str) -> tuple[Any, Ear, int]:
+    """The end that closes, the ear of the other one, and the rank that closes."""
+    return (net.server, net.ears[1], 0) if closes == "hub" else (net.clients[1], net.ear, 1)
 
 
 def test_a_reset_that_takes_an_answer_with_it_is_no_end(

@@ -13,10 +13,12 @@ BUGS: tuple[PlantedBug, ...] = (
         edits=(
             Edit(
                 "queue/remote_reader.py",
-                "        if taken != self._reported and (\n"
-                "            len(self._inbox) <= 1 or taken - self._reported >= _REPORT_EVERY\n"
-                "        ):\n",
-                "        if taken - self._reported >= _REPORT_EVERY:\n",
+                "        if len(self._inbox) <= 1 or taken - self._reported >= _REPORT_EVERY:\n"
+                "            self._tell(taken)\n"
+                "        else:\n"
+                "            self._client.remind(_REPORT_WITHIN, self._report_late)\n",
+                "        if taken - self._reported >= _REPORT_EVERY:\n"
+                "            self._tell(taken)\n",
             ),
         ),
         breaks=("Q5", "Q9"),
