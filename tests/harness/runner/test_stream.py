@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ def test_what_its_steps_prescribe_makes_a_play_a_long_one(
     seen: list[bool] = []
 
     @contextmanager
-    def beside_others(*, long: bool) -> Generator[bool]:
+    def beside_others(*, long: bool, go_on: Callable[[], object]) -> Generator[bool]:
         seen.append(long)
         yield True
 

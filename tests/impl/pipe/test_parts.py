@@ -250,7 +250,7 @@ def test_a_closed_pipe_has_nothing_left_to_do_at_exit():
     pipes = [each.result() for each in ends]
     assert len(set(registry) - before) == 2
     for each in pipes:
-        assert each._finalizer._args == (2.0,)  # seconds to hand over what was sent
+        assert each._finalizer._args[1:] == (2.0,)  # seconds to hand over what was sent
         for link in (each._ends.sender._link, each._ends.receiver._link):
             watched = link.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
             assert watched == 10_000
