@@ -48,6 +48,22 @@ def queue(undo: ExitStack, readers: int = 1, local: int = 0, **seams: Any) -> Me
     return made
 
 
+def full_for_local(undo: ExitStack, **seams: Any) -> tuple[MessageQueue, MessageQueue, Role]:
+    """A writer whose slots are full, the local reader that they wait for, a remote one's role."""
+    writer = queue(undo, 2, 1, **seams)
+    handle = writer.export_handle()
+    local = MessageQueue.create_from_handle(handle, 0)
+    undo.callback(local.close)
+    remote = undo.enter_context(Role(echo, handle, 1))
+    meeting = threading.Thread(target=local.wait_until_ready, args=(10,))
+    meeting.start()
+    writer.wait_until_ready(10)
+    meeting.join()
+    for number in range(4):
+        writer.enqueue(number, 5)
+    return writer, local, remote
+
+
 def echo(say: Any, handle: Handle, rank: int) -> None:
     """Say everything received, then the error that ends it."""
     with MessageQueue.create_from_handle(handle, rank) as reader:
@@ -164,17 +180,7 @@ def test_a_writer_that_waits_gets_the_first_slot_that_is_free(undo: ExitStack, s
 
 
 def test_a_local_reader_that_is_slow_holds_the_remote_one_back_too(undo: ExitStack):
-    writer = queue(undo, 2, 1)
-    handle = writer.export_handle()
-    local = MessageQueue.create_from_handle(handle, 0)
-    undo.callback(local.close)
-    remote = undo.enter_context(Role(echo, handle, 1))
-    meeting = threading.Thread(target=local.wait_until_ready, args=(10,))
-    meeting.start()
-    writer.wait_until_ready(10)
-    meeting.join()
-    for number in range(4):
-        writer.enqueue(number, 5)
+    writer, local, remote = full_for_local(undo)
     with pytest.raises(DeadlinePassed, match="free slot"):
         writer.enqueue(4, 0.1)
     assert [remote.hear() for _ in range(5)][1:] == [0, 1, 2, 3]
@@ -264,17 +270,7 @@ def test_a_killed_reader_is_told_to_the_writer(undo: ExitStack):
 
 def test_a_killed_reader_is_told_to_a_writer_that_waits_for_a_local_one(undo: ExitStack):
     """SPEC Q7: a pending call, too; nothing else may ever end it."""
-    writer = queue(undo, 2, 1, peer_timeout=10.0)
-    handle = writer.export_handle()
-    local = MessageQueue.create_from_handle(handle, 0)
-    undo.callback(local.close)
-    remote = undo.enter_context(Role(echo, handle, 1))
-    meeting = threading.Thread(target=local.wait_until_ready, args=(10,))
-    meeting.start()
-    writer.wait_until_ready(10)
-    meeting.join()
-    for number in range(4):
-        writer.enqueue(number, 5)
+    writer, _, remote = full_for_local(undo, peer_timeout=10.0)
     assert [remote.hear() for _ in range(5)][1:] == [0, 1, 2, 3]
     told: list[Exception] = []
 

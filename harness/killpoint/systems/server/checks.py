@@ -52,7 +52,10 @@ def check_e1_every_request_ends(of: Life, ledger: Ledger) -> Finding:
     if hung:
         waited = min((each.ended or each.asked) - each.asked for each in hung) / SECOND
         cause = f"{len(hung)} of {len(asked)} requests had not ended when their clients gave up"
-        cause += f", after {waited:.0f} s; {_what_was_done(of)}{_stood(of)}"
+        cause += f", after {waited:.0f} s"
+        if all(each.utility for each in hung):
+            cause += ", none of them for tokens: utility calls"
+        cause += f"; {_what_was_done(of)}{_stood(of)}"
         return Finding([Violation("hang", cause, lines(of, *answers(of, hung)))])
     mute = [each for each in asked if each.end == "error" and each.why == str(each.status)]
     if mute:

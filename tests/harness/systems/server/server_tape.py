@@ -50,13 +50,15 @@ class ServerTape:
         ended: float = 0.0,
         *,
         control: bool = False,
+        utility: bool = False,
         why: str = "",
         status: int = 200,
         last: float = 0.0,
     ) -> ServerTape:
         """A client asks, and its request ends so; ``last``: when its last piece came."""
         self._count += 1
-        self.at(t, "ask", n=self._count, phase="control" if control else "load")
+        phase = "control" if control else "utility" if utility else "load"
+        self.at(t, "ask", n=self._count, phase=phase)
         if end:
             how = {"end": end, "why": why, "status": status, "last": int(last * 1e9)}
             self.at(ended, "answer", n=self._count, **how)

@@ -36,6 +36,13 @@ def test_e1_a_request_that_its_client_gave_up_is_a_hang() -> None:
     assert "core waits in wait (shm.py:1)" in cause
 
 
+def test_e1_tells_a_utility_call_from_a_request_for_tokens() -> None:
+    tape = ServerTape().strikes(3, "kill", "worker-0").asks(2, "error", 4)
+    told = "none of them for tokens: utility calls; worker-0 had been killed"
+    assert told in _cause(tape.asks(2, "hang", 63, utility=True), "E1", "hang")
+    assert "utility" not in _cause(tape.asks(2, "hang", 63), "E1", "hang")
+
+
 def test_e1_an_error_names_its_cause() -> None:
     mute = ServerTape().asks(2, "error", 3, why="500", status=500)
     assert "without a word" in _cause(mute, "E1", "no-error")
