@@ -12,6 +12,7 @@ import pytest
 from killpoint.case import Case
 from killpoint.durations import Expected
 from killpoint.judgement import judge as judging
+from killpoint.judgement.turns import Turns
 from killpoint.scenario import Scenario
 from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
@@ -51,6 +52,7 @@ class _StagePool:
     def __init__(self, _spec: str, count: int) -> None:
         assert count == 2
         self.count = count
+        self.turns = Turns()
 
     def __enter__(self) -> _StagePool:
         return self

@@ -9,6 +9,8 @@ import signal
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -73,6 +75,10 @@ class Play(msgspec.Struct):
     no role recorded them."""
 
 
+def _at_once(_go_on: Callable[[], object]) -> AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
 class Stage:
     """Zygote of one target, and its plays. Use as a context manager."""
 
@@ -96,6 +102,10 @@ class Stage:
         self._players: dict[str, Player] = {}
         self.confirmed: set[str] = set()
         """See :class:`killpoint.search.case_run.PlaysAlone`."""
+        self.turn: Callable[[Callable[[], object]], AbstractContextManager[None]] = _at_once
+        """Waits for the turn to play alone: with other stages of the same judgement."""
+        self._alone: bool | None = None
+        """Whether nobody plays beside; None: nothing is kept from doing so."""
         self._abandoned = False
         self._with: dict[tuple[str, ...], Zygote] = {}
         """Zygotes whose roles find further modules imported."""
@@ -172,6 +182,22 @@ class Stage:
         with play_lock.beside_others(long=long, go_on=self._raise_if_abandoned):
             return self._play(scenario, self.lines)
 
+    @contextmanager
+    def without_others(self) -> Generator[None]:
+        """Have no other play of this user's beside those that are played alone within.
+
+        Raises:
+            CannotWork: the folder of the lock cannot be used.
+            KeyboardInterrupt: the stage was abandoned.
+        """
+        go_on = self._raise_if_abandoned
+        with self.turn(go_on), play_lock.alone(go_on=go_on) as alone:
+            self._alone = alone
+            try:
+                yield
+            finally:
+                self._alone = None
+
     def play_alone(self, scenario: Scenario) -> Play:
         """Play a scenario with no other play of this user's beside it on the machine.
 
@@ -183,7 +209,8 @@ class Stage:
         system = own_player_of(scenario)
         if system is not None:
             return self._play_shared(system, scenario, alone=True)
-        with play_lock.alone(go_on=self._raise_if_abandoned) as alone:
+        with self.without_others() if self._alone is None else contextlib.nullcontext():
+            alone = self._alone
             play = self._play(scenario)
         if not alone:
             play.stalled = play.stalled or "other plays on this machine did not end"

@@ -8,6 +8,7 @@ of a play whose roles recorded lines without the recorder.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
@@ -442,12 +443,14 @@ class CaseRun:
         If none does, it is the last play alone that counts: what was seen before is no violation.
         """
         judged = first
-        most = _ALONE if own_player_of(first.play.scenario) is None else _SERVERS_ALONE
-        for count in range(1, most + 1):
-            judged = self._examine(self._hold(held, player.play_alone(first.play.scenario)))
-            if judged.violation is not None:
-                self._confirmed.add(self._of_a_finding(judged.play, judged.violation))
-                return judged, [1, count]
+        is_of_a_server = own_player_of(first.play.scenario) is not None
+        most = _SERVERS_ALONE if is_of_a_server else _ALONE
+        with contextlib.nullcontext() if is_of_a_server else player.without_others():
+            for count in range(1, most + 1):
+                judged = self._examine(self._hold(held, player.play_alone(first.play.scenario)))
+                if judged.violation is not None:
+                    self._confirmed.add(self._of_a_finding(judged.play, judged.violation))
+                    return judged, [1, count]
         seen = f"{violation.kind}: {violation.cause}"
         self.outcome.unconfirmed.append(f"{seen} (beside other plays; in none of {most} alone)")
         return judged, []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
 from killpoint.runner.stage import Play
@@ -26,6 +27,10 @@ class PlaysAlone(Protocol):
 
     confirmed: set[str]
     """Violations that plays alone have shown, where one of them stands for others of a finding."""
+
+    def without_others(self) -> AbstractContextManager[None]:
+        """See :meth:`killpoint.runner.stage.Stage.without_others`."""
+        ...
 
     def play_alone(self, scenario: Scenario) -> Play:
         """See :meth:`killpoint.runner.stage.Stage.play_alone`."""

@@ -109,8 +109,7 @@ class PollingWaiter:
 
 
 _LOOKS_MOST, _LOOKS_LEAST, _GROW = 150, 8, 16
-_YIELDING, _YIELDING_MOST = 60e-6, 1e-3
-_TOO_SOON = 0.5e-3
+_YIELDING, _LONG = 60e-6, 0.5e-3
 
 
 class Adaptive:
@@ -120,8 +119,9 @@ class Adaptive:
     none then.
 
     Waking a sleeper takes longer than yielding for sixty microseconds: two parties that answer
-    each other and once both slept would go on sleeping. So a party that is woken soon after it fell
-    asleep yields longer the next times, until it sleeps long once more.
+    each other and once both slept would go on sleeping. So a party that slept in a wait which was
+    brief all in all yields longer the next times, until a wait is long once more: to yield through
+    that would cost more than the wake-up.
     """
 
     def __init__(self, n_reader: int, clock: Clock = monotonic, cores: int | None = None) -> None:
@@ -145,7 +145,8 @@ class Adaptive:
         now = clock()
         end = None if timeout is None else now + timeout
         calm = now + self._yielding
-        asleep: float | None = None
+        long = now + _LONG
+        slept = False
         news = True
         while not look():
             if news:
@@ -160,13 +161,13 @@ class Adaptive:
             point.announce_sleep()
             if look():
                 return True
-            asleep = now
+            slept = True
             point.block(None if end is None else end - now)
             news = True  # only now can there be a fault that was not there before
-            calm = clock() + _YIELDING
-        if asleep is not None:
-            soon = clock() - asleep < _TOO_SOON
-            self._yielding = min(2 * self._yielding, _YIELDING_MOST) if soon else _YIELDING
+            now = clock()
+            calm = now + _YIELDING
+        if slept:
+            self._yielding = min(2 * self._yielding, _LONG) if now < long else _YIELDING
         return True
 
 

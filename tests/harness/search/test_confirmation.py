@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,9 @@ class Playing:
 
     def play(self, scenario: Scenario) -> Play:
         return self._give(scenario, "beside", self.beside.pop(0))
+
+    def without_others(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def play_alone(self, scenario: Scenario) -> Play:
         return self._give(scenario, "alone", self.alone.pop(0))

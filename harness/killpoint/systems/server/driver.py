@@ -34,9 +34,7 @@ from killpoint.systems.server.load.http_reply import ClientRequest, requests_for
 from killpoint.systems.server.load.measures import summed
 from killpoint.systems.server.load.other_clients import abort_whole, keep_coming, read_slowly
 from killpoint.systems.server.machine import (
-    SIGNALS,
     bytes_of,
-    fault_acted,
     free_port,
     numeric_address,
     slowed_by_load,
@@ -80,9 +78,9 @@ from killpoint.systems.server.steps import (
     calls_of,
     is_utility,
 )
+from killpoint.systems.server.strikes import Stalled, Strikes
 from killpoint.systems.server.watch import ServerWatch, since
 
-_SEEN_DEAD_WITHIN = 3.0
 _SHORT = 15.0
 """Seconds within which a server that serves answers one short request, asked alone."""
 _ABOVE = 5.0
@@ -95,13 +93,6 @@ _LATE_IN_A_START = 0.6
 _UNDER_WAY = 0.003
 """Seconds that sending a utility call takes; most are answered a step of the engine later."""
 _HALFWAY = 0.5
-_SHM = Path("/dev/shm")
-_EXHAUSTIONS = ("starve", "fill-shm", "fill-tmp")
-_CABLE = ("cut", "heal")
-
-
-class Stalled(Exception):
-    """The play cannot go on, for a reason that is no fault of the server under test."""
 
 
 class Driver:
@@ -116,9 +107,6 @@ class Driver:
         self._folder, self._supervisor = folder, supervisor
         self.log = Log(folder / "driver.jsonl", "driver")
         self.tree = ProcessTree(supervisor.pid, program.titles)
-        self.unreached: list[str] = []
-        self.segments: set[str] = set()
-        """Names of the shared-memory segments that the server was seen to map."""
         self._output = folder / "server.err"
         self._address = Address(program.host, free_port(program.host), program.model)
         self._load = Load(
@@ -129,17 +117,13 @@ class Driver:
         self._watch = ServerWatch(
             program, self.log, self.tree, self._load, self._address, supervisor, self._output
         )
+        self.strikes = Strikes(
+            folder, self.log, self.tree, self._watch, self._load, self._lines, supervisor.pid
+        )
         self.start_takes = 0.0
         """Seconds that an undisturbed start takes now, for a play that strikes late in one."""
-        self._struck: dict[str, int] = {}
-        """Pid of each part when it was struck last."""
-        self._asked_to_end: set[str] = set()
-        """Parts that were sent a signal which asks them to end."""
         self._took = 0.0
         """Seconds that the start and the control took: a measure of this machine's speed now."""
-        self._nodes: Nodes | None = None
-        self._calling: asyncio.Task[None] | None = None
-        """Utility call that the next fault is to interrupt."""
         self._watching: list[asyncio.Task[None]] = []
 
     @property
@@ -157,7 +141,7 @@ class Driver:
         self._watching.append(asyncio.ensure_future(self._watch.clock(lateness)))
         try:
             for step in self._scenario.steps:
-                if not self.unreached:
+                if not self.strikes.unreached:
                     await self._do(step)
             await self._strangers.recall()
             await self._load.close()
@@ -169,8 +153,8 @@ class Driver:
             await asyncio.gather(*self._watching, return_exceptions=True)
             await self._load.close()
             self.tree.close()
-            if self._nodes is not None:
-                await asyncio.to_thread(self._nodes.close)
+            if self.strikes.nodes is not None:
+                await asyncio.to_thread(self.strikes.nodes.close)
 
     async def _do(self, step: AnyStep) -> None:
         match step:
@@ -225,11 +209,14 @@ class Driver:
                 self._watch.look()
                 self._call(step.call, step.within + self._allowed())
             case ServerLine():
-                await self._strike_at_a_line(step)
+                within = step.within + self._allowed()
+                await self.strikes.strike_at_a_line(
+                    step, lambda: self._call(step.first, within), within
+                )
             case ServerInspect():
                 await self._inspect(step)
             case Fault():
-                await self._strike(step)
+                await self.strikes.strike(step)
             case _:
                 raise Stalled(f"a server is not asked for {type(step).__name__}")
 
@@ -257,11 +244,13 @@ class Driver:
         how |= {"unjudged": self._program.unjudged} if self._program.unjudged else {}
         self.log.write("server-start", topology=self._topology, **how)
         if any(isinstance(s, Fault) and s.fault == "fill-tmp" for s in self._scenario.steps):
-            await self._exhaust(lambda: exhaustion.own_temporary(self._supervisor.pid, folder))
+            await self.strikes.exhaust(
+                lambda: exhaustion.own_temporary(self._supervisor.pid, folder)
+            )
         umask = self._scenario.umask
         first = variables | self._of_node(HEAD)
         self.tree.begin(self._supervisor.start(argv, first, folder, self._output, umask))
-        if self._nodes is not None:
+        if self.strikes.nodes is not None:
             second, log = variables | self._of_node(FOLLOWER), self._folder / "follower.err"
             argv = self._argv(own, follows=True)
             self.tree.add(self._supervisor.start(argv, second, folder, log, umask), FOLLOWER)
@@ -276,37 +265,36 @@ class Driver:
             after = f"within {within:g} s" if not self._watch.gone else "before it ended"
             self.log.write("not-ready", said=said)
             raise Stalled(f"the server was not {step.until} {after}: {said}")
-        self.segments |= self.tree.segments()
+        self.strikes.segments |= self.tree.segments()
         self._took = time.monotonic() - began
         self.log.write("ready" if step.until == "ready" else "begun", s=since(began))
         if step.part and step.part not in self._watch.known:
-            self._tell_lacking(step.part)
+            self.strikes.tell_lacking(step.part)
         elif step.until != "ready" and not (step.part or self._has_parts()):
-            self._tell_lacking("part that is started before it serves")
+            self.strikes.tell_lacking("part that is started before it serves")
         elif step.until == "late" and (await self._watch.fetch_health()).status == 200:
-            self.unreached.append("the server was ready before the fault")
-            self.log.write("not-reached", phase="late")
+            self.strikes.miss("the server was ready before the fault", phase="late")
 
     async def _make_nodes(self) -> None:
         try:
-            self._nodes = await asyncio.to_thread(Nodes, self._folder)
+            self.strikes.nodes = await asyncio.to_thread(Nodes, self._folder)
         except CannotWork as error:
             self.log.write("unable", error=str(error))
             raise Stalled(str(error)) from error
-        self._address.connection = self._nodes.connection
+        self._address.connection = self.strikes.nodes.connection
 
     def _argv(self, own: Path, *, follows: bool) -> list[str]:
         """Return the command line of a node; on one machine, of the only one."""
-        port, nodes = self._address.port, self._nodes
+        port, nodes = self._address.port, self.strikes.nodes
         if nodes is None:
             return self._program.argv(self._topology, port, own)
         argv = self._program.argv(self._topology, port, own, nodes.head, follows=follows)
         return nodes.argv(FOLLOWER if follows else HEAD, argv)
 
     def _of_node(self, node: str) -> dict[str, str]:
-        if self._nodes is None:
+        if self.strikes.nodes is None:
             return {}
-        own = self._nodes.head if node == HEAD else self._nodes.follower
+        own = self.strikes.nodes.head if node == HEAD else self.strikes.nodes.follower
         given = self._program.node_environment
         return {k: v.replace("{own}", own).replace("{link}", LINK) for k, v in given.items()}
 
@@ -412,8 +400,7 @@ class Driver:
             return self._load.in_decode() and (step.phase == "decode" or await self._calls(step))
 
         if not await self._watch.until(reached, step.within, each=0.005):
-            self.unreached.append(f"the clients were not in {step.phase}")
-            self.log.write("not-reached", phase=step.phase)
+            self.strikes.miss(f"the clients were not in {step.phase}", phase=step.phase)
 
     async def _calls(self, step: ServerPhase) -> bool:
         """Begin a utility call; return whether it is still under way a moment later."""
@@ -421,10 +408,10 @@ class Driver:
         if call is None:
             return False
         calling = self._load.call(call.path, call.content(), step.within + self._allowed())
-        self._calling = asyncio.ensure_future(calling)
-        self._load.run(self._calling)
+        self.strikes.calling = asyncio.ensure_future(calling)
+        self._load.run(self.strikes.calling)
         await asyncio.sleep(_UNDER_WAY)
-        return not self._calling.done()
+        return not self.strikes.calling.done()
 
     def _call(self, name: str, within: float) -> None:
         call = self._program.calls[name]
@@ -445,14 +432,13 @@ class Driver:
             self._load.run(slowly)
 
     async def _again(self, step: ServerWaitRestarted) -> None:
-        before = self._struck.get(step.part)
+        before = self.strikes.struck.get(step.part)
 
         async def again() -> bool:
             return self._watch.parts.get(step.part) not in (None, before)
 
         if not await self._watch.until(again, step.within + self._allowed()):
-            self.unreached.append(f"{step.part} was not started again")
-            self.log.write("not-reached", target=step.part)
+            self.strikes.miss(f"{step.part} was not started again", target=step.part)
 
     async def _refuse(self) -> None:
         """Send three requests that no server can grant, and record their answers."""
@@ -509,7 +495,7 @@ class Driver:
     def _kept(self) -> dict[str, int]:
         """Return the bytes of shared memory and the number of files in its TMPDIR that are left."""
         shm, temporary = Path(f"/proc/{self._supervisor.pid}/root/dev/shm"), self._folder / "t"
-        kept = [shm / name for name in self.segments]
+        kept = [shm / name for name in self.strikes.segments]
         if not self._supervisor.shared_shm:
             kept = [path for path in shm.iterdir() if path.name != exhaustion.BALLAST]
         return {
@@ -522,114 +508,6 @@ class Driver:
             return step.within
         drain = UNSTATED_DRAIN if self._program.drain is None else self._program.drain
         return drain + GONE_WITHIN + _ABOVE
-
-    # -- faults -------------------------------------------------------------------------------
-
-    async def _strike(self, step: Fault) -> None:
-        self._watch.look()
-        pid = self._watch.parts.get(step.role)
-        if pid is None and step.fault == "continue":
-            return  # the part was given up meanwhile
-        if pid is None:
-            if step.role not in self._watch.known:
-                self._tell_lacking(step.role)
-            elif FRONT in self._asked_to_end:
-                gone = f"{step.role} had ended by itself, once the front was asked to"
-                self.log.write("lacking", error=f"there is no drain to strike it in: {gone}")
-            self.unreached.append(f"{step.role} was gone")
-            self.log.write("not-reached", target=step.role, gone=True)
-            return
-        if self._calling is not None and self._calling.done():
-            self.unreached.append("the utility call was answered before the fault")
-            self.log.write("not-reached", phase="utility")
-            return
-        self._calling = None
-        self._struck[step.role] = pid
-        if step.fault in ("sigterm", "sigint"):
-            self._asked_to_end.add(step.role)
-        if step.fault in _EXHAUSTIONS:
-            await self._take_away(step, pid)
-            return
-        if step.fault in _CABLE:
-            await self._pull(step)
-            return
-        number = SIGNALS[step.fault]
-        self._watch.pace.parts = {part for part in self._watch.parts if not part.startswith(HELPER)}
-        self.segments |= self.tree.segments()
-        self.log.write("intent", fault=step.fault, target=step.role)
-        signalled(pid, number)
-        self.log.write("fault", fault=step.fault, target=step.role, open=len(self._load.open))
-
-        async def acted() -> bool:
-            return fault_acted(step.fault, pid)
-
-        self._note(step, acted=await self._watch.until(acted, _SEEN_DEAD_WITHIN, each=0.01))
-
-    async def _strike_at_a_line(self, step: ServerLine) -> None:
-        """Open the gate, and wait until a part is struck at its line."""
-        self._watch.look()
-        alive = {pid: part for part, pid in self._watch.parts.items()}
-        self._watch.pace.parts = {part for part in self._watch.parts if not part.startswith(HELPER)}
-        self.segments |= self.tree.segments()
-        path = self._lines.open(step)
-        if step.first == "sigterm":
-            await self._strike(Fault(step.first, FRONT))
-        elif step.first:
-            self._call(step.first, step.within + self._allowed())
-
-        async def acted() -> bool:
-            pid = self._lines.struck()
-            return pid is not None and fault_acted(step.fault, pid)
-
-        if not await self._watch.until(acted, step.within + self._allowed(), each=0.01):
-            self.unreached.append(f"no {path.part} came to its line of {path.function}")
-            self.log.write("not-reached", target=path.part, where=step.path)
-            return
-        pid = self._lines.struck() or 0
-        part = alive.get(pid, path.part)
-        self._struck[part] = pid
-        self._lines.tell(step, part, len(self._load.open))
-
-    async def _take_away(self, step: Fault, pid: int) -> None:
-        """Exhaust descriptors of the part, or the pages of the play's /dev/shm or TMPDIR."""
-        launcher, spare = self._supervisor.pid, step.spare
-        where = _SHM if step.fault == "fill-shm" else self._folder / "t"
-        self.log.write("intent", fault=step.fault, target=step.role)
-        if step.fault == "starve":
-            acted = exhaustion.starved(pid, spare)
-        else:
-            await self._exhaust(lambda: exhaustion.fill(launcher, where))
-            acted = exhaustion.is_full(launcher, where)
-        self.log.write("fault", fault=step.fault, target=step.role, open=len(self._load.open))
-        self._note(step, acted=acted)
-
-    async def _pull(self, step: Fault) -> None:
-        """Cut the cable between the nodes, or mend it."""
-        assert self._nodes is not None
-        cuts = step.fault == "cut"
-        self.log.write("intent", fault=step.fault, target=step.role)
-        await asyncio.to_thread(self._nodes.cut if cuts else self._nodes.heal)
-        carries = (await asyncio.to_thread(self._nodes.look)).carries
-        self.log.write("fault", fault=step.fault, target=step.role, open=len(self._load.open))
-        self._note(step, acted=carries is not cuts)
-
-    def _note(self, step: Fault, *, acted: bool) -> None:
-        if acted:
-            self.log.write("struck", fault=step.fault, target=step.role)
-        else:
-            self.unreached.append(f"{step.fault} of {step.role} was not seen to act")
-            self.log.write("not-reached", target=step.role)
-
-    async def _exhaust(self, act: Callable[[], None]) -> None:
-        try:
-            await to_thread_ahead(act)
-        except exhaustion.Exhausted as error:
-            self.log.write("unable", error=str(error))
-            raise Stalled(str(error)) from error
-
-    def _tell_lacking(self, part: str) -> None:
-        had = ", ".join(sorted(self._watch.known))
-        self.log.write("lacking", error=f"the tree has no {part}; it has {had}")
 
     # -- what others see ----------------------------------------------------------------------
 
@@ -651,14 +529,14 @@ class Driver:
             )
 
         if not await self._watch.until(silent, step.within + self._allowed()):
-            self.unreached.append(f"no client waited for {step.silence:g} s while none got a piece")
-            self.log.write("not-reached", target=step.root)
+            self.strikes.miss(
+                f"no client waited for {step.silence:g} s while none got a piece", target=step.root
+            )
             return
         self._watch.look()
         parts = dict(self._watch.parts)
         if step.root not in parts:
-            self.unreached.append(f"{step.root} was gone before it was looked at")
-            self.log.write("not-reached", target=step.root)
+            self.strikes.miss(f"{step.root} was gone before it was looked at", target=step.root)
             return
         try:
             async for look in onlooker.looks(parts[step.root], step.times):

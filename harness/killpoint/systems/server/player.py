@@ -18,7 +18,7 @@ from killpoint.runner.observe import accelerators
 from killpoint.runner.processes.priority import ahead
 from killpoint.scenario import Scenario
 from killpoint.systems.base import PlayRemains
-from killpoint.systems.server.driver import Driver, Stalled
+from killpoint.systems.server.driver import Driver
 from killpoint.systems.server.processes import exhaustion
 from killpoint.systems.server.processes.supervisor import (
     EngineZygote,
@@ -35,6 +35,7 @@ from killpoint.systems.server.steps import (
     calls_of,
     is_utility,
 )
+from killpoint.systems.server.strikes import Stalled
 from killpoint.systems.server.system import SYSTEM
 from killpoint.systems.server.target import HasServer
 from killpoint.targets.registry import build
@@ -195,14 +196,14 @@ def _played(driver: Driver, running: Running, folder: Path, supervisor: Supervis
     finally:
         driver.log.close()
     temporary = folder / "t"
-    names = driver.segments
+    names = driver.strikes.segments
     if not supervisor.shared_shm:
         names = {path.name for path in supervisor.shm.iterdir()} - {exhaustion.BALLAST}
     left = books.look(names, temporary, driver.tree.pids(), supervisor.shm)
     left.all_killed = _all_killed(History.read(folder))
     if supervisor.shared_shm:  # the launcher ends processes, and its own mounts end with it
         books.remove(msgspec.structs.replace(left, processes=[]), temporary)
-    return PlayRemains(left, stalled, driver.unreached)
+    return PlayRemains(left, stalled, driver.strikes.unreached)
 
 
 def _all_killed(history: History) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import contextlib
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from server_tape import ServerTape
@@ -34,6 +35,9 @@ class Forking:
         self._folder.mkdir(exist_ok=True)
         told = History(self.tape.events), self.ledger, list[str](), "", self._folder, 0.0
         return Play(scenario, *told, provisional=not self.as_users, alone=self.as_users)
+
+    def without_others(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def play_alone(self, scenario: Scenario) -> Play:
         self.alone += 1

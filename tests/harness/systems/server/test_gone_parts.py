@@ -5,23 +5,26 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.scenario import Fault
-from killpoint.systems.server.driver import Driver
+from killpoint.systems.server.strikes import Strikes
+from killpoint.systems.server.watch import ServerWatch
 
 
 def _struck(folder: Path, *, asked: bool) -> History:
-    """Strike a core that the driver knew and that has ended."""
-    driver = object.__new__(Driver)
-    driver.log = Log(folder / "driver.jsonl", "driver")
-    driver.unreached = []
+    """Strike a core that was known and has ended."""
+    log = Log(folder / "driver.jsonl", "driver")
     watch = SimpleNamespace(parts={}, known={"core-0"}, look=lambda: None)
-    vars(driver).update(_watch=watch, _asked_to_end={"front"} if asked else set())
-    asyncio.run(driver._strike(Fault("kill", "core-0")))
-    driver.log.close()
-    assert driver.unreached == ["core-0 was gone"]
+    none = cast("Any", None)
+    strikes = Strikes(folder, log, none, cast("ServerWatch", watch), none, none, 0)
+    if asked:
+        vars(strikes)["_asked_to_end"].add("front")
+    asyncio.run(strikes.strike(Fault("kill", "core-0")))
+    log.close()
+    assert strikes.unreached == ["core-0 was gone"]
     return History.read(folder)
 
 

@@ -176,6 +176,20 @@ def _who_waits_is_told_before_the_other_cores_are_ended(edits: Edits) -> None:
     )
 
 
+@_edits_of("unanswered-utility-call", _CLIENT)
+def _who_waits_for_a_call_is_told_that_its_core_is_gone(edits: Edits) -> None:
+    taking = edits.function("AsyncMPClient._ensure_output_queue_task.process_outputs_socket")
+    for passed_on in ("outputs_queue.put_nowait(e)", "outputs_queue.put_nowait(EngineDeadError())"):
+        edits.after(
+            _the(taking, ast.Expr, passed_on),
+            """
+            for call in utility_results.values():
+                if not call.done():
+                    call.set_exception(EngineDeadError())
+            """,
+        )
+
+
 @_edits_of("aborted-as-whole", _ANSWERS)
 def _what_was_aborted_is_an_error(edits: Edits) -> None:
     checking = edits.function("GenerateBaseServing._raise_if_error")
