@@ -26,6 +26,10 @@ _OBJECTS = 4
 """Number of different objects that are sent in turn."""
 _TOLD_EVERY = 0.5
 """Seconds between two lines of the record: a role that writes none for long is taken for stuck."""
+_QUIET, _QUIET_WITHIN = 0.01, 0.3
+"""Seconds between two looks at whether the process rests, and the most that is waited for it."""
+_AT_REST = 0.05
+"""Part of a processor that a process takes at most that rests."""
 _PR_SET_THP_DISABLE = 41
 _M_ARENA_MAX = -8
 _EACH_SIZE = 1 << 17
@@ -115,7 +119,18 @@ class Stream:
                 room = _EACH_SIZE + (_LARGEST if size == 512 else 0)
                 self._ballast += [bytes(size - _OVERHEAD) for _ in range(room // size)]
 
+    def _await_quiet(self) -> None:
+        """Wait until the target's own threads have freed what the last messages held."""
+        end, before = time.monotonic() + _QUIET_WITHIN, time.process_time()
+        while time.monotonic() < end:
+            time.sleep(_QUIET)
+            now = time.process_time()
+            if now - before < _AT_REST * _QUIET:
+                return
+            before = now
+
     def _give_back(self) -> None:
+        self._await_quiet()
         gc.collect()
         with contextlib.suppress(AttributeError):  # another C library than glibc
             self._libc.malloc_trim(0)

@@ -10,7 +10,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 from killpoint.targets.shapes import QueueShape
 
-_WINDOWS, _BY_SOCKET, _LONGER = 25, 40, 150
+_WINDOWS, _BY_SOCKET, _LONGER = 25, 50, 100
 """Windows of a stream, a fifth of them to warm up; of one whose messages go by a socket, which has
 more or fewer buffers from one look to the next; and where the first play could not tell."""
 _RATE = 1_250.0
