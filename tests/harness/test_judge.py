@@ -12,7 +12,6 @@ import pytest
 from killpoint.case import Case
 from killpoint.durations import Expected
 from killpoint.judgement import judge as judging
-from killpoint.judgement.turns import Turns
 from killpoint.scenario import Scenario
 from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
@@ -52,7 +51,6 @@ class _StagePool:
     def __init__(self, _spec: str, count: int) -> None:
         assert count == 2
         self.count = count
-        self.turns = Turns()
 
     def __enter__(self) -> _StagePool:
         return self

@@ -23,7 +23,6 @@ from killpoint.invariant import Invariant
 from killpoint.invariants import CATALOGUE
 from killpoint.judgement.resume import Ended, Kept
 from killpoint.judgement.shards import shard as shared
-from killpoint.judgement.turns import Turns
 from killpoint.runner.observe.gpus import require
 from killpoint.runner.processes.zygote_client import ZygoteSource
 from killpoint.runner.protocol import Loaded
@@ -265,7 +264,6 @@ class _StagePool:
         self._all: list[Stage] = []
         self._source: ZygoteSource | None = None
         self.count = count
-        self.turns = Turns()
 
     def __enter__(self) -> _StagePool:
         if self.count > 1:
@@ -278,10 +276,8 @@ class _StagePool:
             if error is not None:
                 errors.append(error)
             else:
-                stage = start.result()
-                stage.turn = self.turns.alone
-                self._all.append(stage)
-                self._free.put(stage)
+                self._all.append(start.result())
+                self._free.put(start.result())
         if errors:
             self.__exit__()
             raise errors[0]
@@ -389,16 +385,9 @@ class _Run:
         most: int | None,
     ) -> dict[str, CaseOutcome | None]:
         """Return the outcomes, by case; as many at a time as the bench has stages, or ``most``."""
-        count = min(self._bench.count, most or self._bench.count)
-        turns = self._bench.turns
-        turns.expect(len(cases), count)
-
-        def one(case: Case) -> CaseOutcome | None:
-            with turns.case():
-                return work(case)
-
-        with concurrent.futures.ThreadPoolExecutor(count) as pool:
-            begun = {case.id: pool.submit(one, case) for case in cases}
+        count = self._bench.count
+        with concurrent.futures.ThreadPoolExecutor(min(count, most or count)) as pool:
+            begun = {case.id: pool.submit(work, case) for case in cases}
             try:
                 return {id: each.result() for id, each in begun.items()}
             except BaseException:

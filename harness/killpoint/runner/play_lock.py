@@ -8,9 +8,11 @@ through it exclusively. So no such play begins before all that are to be alone h
 the other.
 
 A play that is known to be long delays the plays that would be alone, but not the others. It passes
-another gate first, ``long-gate``, and holds ``long`` besides. A play that would be alone keeps that
-gate first, and comes to the other one once no long play goes on. So short plays begin until then,
-no further long one does, and a play that waits is held up by one long play at most.
+another gate first, ``long-gate``, and holds ``long`` besides. A play that would be alone waits for
+up to 45 s for a moment without a long play: those of one check begin together, and who closed a
+gate to them would keep the machine idle. Then it keeps that gate, and comes to the other one once
+no long play goes on. So short plays begin until then, no further long one does, and from then on a
+play that waits is held up by one long play at most.
 
 The locks are ``flock`` locks: a process that dies releases all of them. Whoever waits looks again
 every 20 ms, and calls ``go_on`` each time, which raises once there is nothing to wait for any more.
@@ -33,6 +35,8 @@ from killpoint.errors import CannotWork
 ALONE_WITHIN = 600.0
 """Seconds that one waits to be alone: longer than any one play of a plain check lasts."""
 _LOOKS = 0.02
+_PATIENT = 45.0
+"""Seconds that a play which would be alone lets further long ones begin."""
 _GATES = {"plays": "gate", "long": "long-gate"}
 """Gate that has to be passed before each lock is held shared."""
 
@@ -63,6 +67,7 @@ def alone(within: float = ALONE_WITHIN, go_on: Callable[[], object] = _always) -
         CannotWork: the folder of the lock cannot be used.
     """
     end = time.monotonic() + within
+    _ended("long", min(end, time.monotonic() + _PATIENT), go_on)
     with _open(_GATES["long"]) as no_long, _open(_GATES["plays"]) as gate, _open("plays") as plays:
         yield (
             _locked(no_long, fcntl.LOCK_SH, end, go_on)

@@ -9,8 +9,8 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -75,10 +75,6 @@ class Play(msgspec.Struct):
     no role recorded them."""
 
 
-def _at_once(_go_on: Callable[[], object]) -> AbstractContextManager[None]:
-    return contextlib.nullcontext()
-
-
 class Stage:
     """Zygote of one target, and its plays. Use as a context manager."""
 
@@ -102,8 +98,6 @@ class Stage:
         self._players: dict[str, Player] = {}
         self.confirmed: set[str] = set()
         """See :class:`killpoint.search.case_run.PlaysAlone`."""
-        self.turn: Callable[[Callable[[], object]], AbstractContextManager[None]] = _at_once
-        """Waits for the turn to play alone: with other stages of the same judgement."""
         self._alone: bool | None = None
         """Whether nobody plays beside; None: nothing is kept from doing so."""
         self._abandoned = False
@@ -190,8 +184,7 @@ class Stage:
             CannotWork: the folder of the lock cannot be used.
             KeyboardInterrupt: the stage was abandoned.
         """
-        go_on = self._raise_if_abandoned
-        with self.turn(go_on), play_lock.alone(go_on=go_on) as alone:
+        with play_lock.alone(go_on=self._raise_if_abandoned) as alone:
             self._alone = alone
             try:
                 yield

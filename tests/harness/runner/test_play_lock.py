@@ -182,7 +182,31 @@ def test_all_who_would_be_alone_come_before_the_next_play(
     assert sorted(told[:2]) == ["one", "two"]
 
 
-def test_while_a_long_play_is_waited_for_short_ones_begin_and_no_further_long_one() -> None:
+def test_for_a_while_further_long_plays_begin_before_one_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(play_lock, "_PATIENT", 60.0)
+    looked = threading.Event()
+    was_alone: list[bool] = []
+
+    def confirm() -> None:
+        with alone(120.0, looked.set) as locked:
+            was_alone.append(locked)
+
+    with beside_others(long=True):
+        thread = threading.Thread(target=confirm)
+        thread.start()
+        assert looked.wait(10.0)
+        with beside_others(long=True):
+            assert not _kept("long-gate")
+    thread.join(20.0)  # a moment without one is enough
+    assert was_alone == [True]
+
+
+def test_while_a_long_play_is_waited_for_short_ones_begin_and_no_further_long_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(play_lock, "_PATIENT", 0.1)
     order: list[str] = []
     threads: list[threading.Thread] = []
 
