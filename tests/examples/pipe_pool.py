@@ -93,6 +93,7 @@ class Pool:
         self.error: Exception | None = None
         self.callback: Callable[[], None] = lambda: None
         self.calls = 0
+        self.watcher: threading.Thread | None = None
         for rank in range(shape.workers):
             ours, theirs = context.Pipe()
             forked = context.get_start_method() == "fork"
@@ -109,7 +110,8 @@ class Pool:
         except BaseException:
             self.stop()
             raise
-        threading.Thread(target=self._watch, daemon=True).start()
+        self.watcher = threading.Thread(target=self._watch, daemon=True)
+        self.watcher.start()
 
     def ask(self, method: str, args: tuple[Any, ...]) -> int:
         if self.error is not None:
@@ -169,6 +171,8 @@ class Pool:
             raise self.error
 
     def stop(self) -> None:
+        if isinstance(self.error, WorkerDied) and self.watcher is not None:
+            self.watcher.join()  # whoever asked to be told of the death is told first
         self.error = Stopped("the pool was shut down")
         for pipe in self.pipes:
             pipe.close()
