@@ -32,6 +32,12 @@ def test_the_page_says_what_found_each_bug_and_adds_it_up() -> None:
     assert "own tests: 1 of 2 noticed" in page
 
 
+def test_a_test_that_hung_has_noticed_a_bug_too() -> None:
+    page = section([Score(FIRST.name, "queue", tested=True, test="a test did not end")])
+    assert "| a test did not end |" in page
+    assert "own tests: 1 of 1 noticed" in page
+
+
 def test_what_is_kept_is_in_the_order_of_the_bugs(tmp_path: Path) -> None:
     file = tmp_path / "s.json"
     assert load(file) == {}

@@ -452,7 +452,9 @@ class CaseRun:
                     self._confirmed.add(self._of_a_finding(judged.play, judged.violation))
                     return judged, [1, count]
         seen = f"{violation.kind}: {violation.cause}"
-        self.outcome.unconfirmed.append(f"{seen} (beside other plays; in none of {most} alone)")
+        where = "of a forked server" if is_of_a_server else "beside other plays"
+        how = "as its users start it" if is_of_a_server else "alone"
+        self.outcome.unconfirmed.append(f"{seen} ({where}; in none of {most} {how})")
         return judged, []
 
     def _unrecorded(self, first: Judged, violation: Violation, held: list[Play]) -> Judged:

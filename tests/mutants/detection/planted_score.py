@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +33,9 @@ GENERATED = {
 _TESTS = {"queue": ("queue", "ring"), "pool": ("executor",), "server": ("serving",)}
 """Folders of the system's tests below ``tests/impl``, where its name is not that of the folder."""
 _WITHIN = 900.0
+_TESTS_WITHIN = 240.0
+"""Seconds for the tests of a few systems: they take a fifth of it. A test may wait for ever."""
+_HUNG = "a test did not end"
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/[^ ]+?(?:\[.*?\])?)(?: - |$)", re.MULTILINE)
 
 
@@ -114,7 +119,8 @@ def by_tests(root: Path, bug: PlantedBug, score: Score) -> None:
         left = [word for test in passing for word in ("--deselect", test)]
         there = [folder for folder in folders if (root / folder).is_dir()]
         failed = _failing(root, bug, ["-x", "-n", "2", *left, *there])
-        if not failed:
+        if failed in ("", _HUNG):
+            score.test = failed
             break
         score.test = _failing(root, bug, ["-n", "0", failed])
         passing.append(failed)
@@ -122,22 +128,30 @@ def by_tests(root: Path, bug: PlantedBug, score: Score) -> None:
 
 
 def _failing(root: Path, bug: PlantedBug, asked: Sequence[str]) -> str:
-    """Return a test that fails with the bug in; empty: none does."""
+    """Return a test that fails with the bug in, or that one hung; empty: none does."""
     broken = {
         "REFENGINE_MUTANT": bug.name,
         "PYTHONPATH": str(root / "tests" / "mutants" / "spawned"),
     }
-    done = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *asked],
         env=os.environ | broken,
         cwd=root,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=_WITHIN,
+        start_new_session=True,
     )
-    failed = _FAILED.search(done.stdout)
-    if done.returncode not in (0, 1) and not failed:
-        raise RuntimeError(f"pytest ended with status {done.returncode}: {done.stdout[-2000:]}")
+    try:
+        said, _ = process.communicate(timeout=_TESTS_WITHIN)
+    except subprocess.TimeoutExpired:
+        return _HUNG
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # nothing of the session is left
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    failed = _FAILED.search(said)
+    if process.returncode not in (0, 1) and not failed:
+        raise RuntimeError(f"pytest ended with status {process.returncode}: {said[-2000:]}")
     return failed.group(1) if failed else ""
 
 
@@ -150,7 +164,7 @@ def section(scores: Sequence[Score]) -> str:
         found = f"**{score.kind}** by {score.case}, {score.seconds:.0f} s" if score.kind else "no"
         found += f"; campaign: {score.campaign}" if score.campaign else ""
         names = "" if not score.kind else _NAMES[score.names_it]
-        tests = f"`{score.test.rpartition('::')[2]}`" if score.test else _TESTED[score.tested]
+        tests = _noticed(score)
         bug = f"[`{score.bug}`]({links[score.bug]})"
         lines.append(f"| {bug} | {score.system} | {found} | {names} | {tests} |")
     checked = sum(bool(score.kind) for score in scores)
@@ -165,6 +179,12 @@ def section(scores: Sequence[Score]) -> str:
         noticed = sum(bool(score.test) for score in tried)
         told.append(f"- the reference's own tests: {noticed} of {len(tried)} noticed")
     return "\n".join([*told, "", *lines, ""])
+
+
+def _noticed(score: Score) -> str:
+    if score.test in ("", _HUNG):
+        return score.test or _TESTED[score.tested]
+    return f"`{score.test.rpartition('::')[2]}`"
 
 
 _NAMES = {None: "", True: "yes", False: "no"}
