@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -157,8 +157,7 @@ class Stage:
         system = own_player_of(scenario)
         if system is not None:
             return self._play_shared(system, scenario)
-        long = scenario.prescribed() >= _LONG
-        with play_lock.beside_others(long=long, go_on=self._raise_if_abandoned):
+        with self._beside_others(scenario):
             return self._play(scenario)
 
     def play_recorded(self, scenario: Scenario) -> Play:
@@ -172,9 +171,15 @@ class Stage:
         """
         if own_player_of(scenario) is not None or _is_traced(scenario):
             return self.play(scenario)
-        long = scenario.prescribed() >= _LONG
-        with play_lock.beside_others(long=long, go_on=self._raise_if_abandoned):
+        with self._beside_others(scenario):
             return self._play(scenario, self.lines)
+
+    def _beside_others(self, scenario: Scenario) -> AbstractContextManager[object]:
+        """Hold the lock for one play; that of plays alone serves it too."""
+        if self._alone is not None:
+            return contextlib.nullcontext()
+        long = scenario.prescribed() >= _LONG
+        return play_lock.beside_others(long=long, go_on=self._raise_if_abandoned)
 
     @contextmanager
     def without_others(self) -> Generator[None]:

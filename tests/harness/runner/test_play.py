@@ -16,6 +16,7 @@ import pytest
 
 from killpoint.checkers import CHECKERS
 from killpoint.errors import KillpointError
+from killpoint.runner import play_lock
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import (
     Attach,
@@ -67,6 +68,26 @@ def test_an_ordinary_play_is_held_and_leaves_nothing(stage: Stage) -> None:
     assert play.stalled == ""
     assert _kinds("R3", play) == []
     assert play.ledger.empty(), play.ledger.words()
+
+
+def test_who_plays_alone_plays_others_for_its_judgement_too(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(play_lock, "_folder", lambda: tmp_path)
+    played: list[Play] = []
+
+    def confirm() -> None:
+        with stage.without_others():
+            played.append(stage.play_alone(_scenario()))
+            played.append(stage.play(_scenario()))  # a control, as R9 has it
+            played.append(stage.play_alone(_scenario()))
+
+    thread = threading.Thread(target=confirm, daemon=True)
+    thread.start()
+    thread.join(60.0)
+    assert [play.stalled for play in played] == [""] * 3
+    for play in played:
+        stage.forget(play)
 
 
 def test_a_fault_that_strikes_at_a_line_is_recorded_where_it_struck(stage: Stage) -> None:

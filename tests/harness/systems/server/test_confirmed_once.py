@@ -116,7 +116,9 @@ def test_what_two_ordinary_starts_do_not_show_is_no_violation(tmp_path: Path) ->
     case_run.play(Scenario("E7/a", ["E7"], [], server=ServerShape()))
     outcome = case_run.conclude()
     assert (outcome.outcome, player.alone) == ("held", 2)
-    assert outcome.unconfirmed[0].endswith("(of a forked server; in none of 2 as its users start it)")
+    assert outcome.unconfirmed[0].endswith(
+        "(of a forked server; in none of 2 as its users start it)"
+    )
 
 
 def test_a_play_that_races_is_told_as_a_rate_even_of_one(tmp_path: Path) -> None:
