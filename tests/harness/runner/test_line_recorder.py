@@ -199,6 +199,7 @@ def test_a_play_whose_roles_are_traced_for_a_point_records_nothing(
     stage = Stage.__new__(Stage)
     played: list[bool] = []
     monkeypatch.setattr(stage, "_abandoned", False, raising=False)
+    monkeypatch.setattr(stage, "_alone", None, raising=False)
     monkeypatch.setattr(stage, "_lines", LineMap({}), raising=False)
     monkeypatch.setattr(stage, "play", lambda _: played.append(False))
     monkeypatch.setattr(stage, "_play", lambda _, lines: played.append(lines is not None))

@@ -28,7 +28,8 @@ def preload() -> None:
 
 def serve() -> None:
     """Say what it finds, then do what its arguments say."""
-    print(json.dumps(_found()), flush=True)
+    sys.stdout.write(f"{json.dumps(_found())}\n")  # at once: others write to the same log
+    sys.stdout.flush()
     act = sys.argv[1]
     if act == "exit":
         sys.exit(int(sys.argv[2]))
