@@ -113,7 +113,7 @@ CASES: tuple[Case, ...] = (
     _case(
         "R5/slot-reuse",
         "a slot that is reused is never read twice, nor overwritten unread (stale loads)",
-        ("view", ONE_SLOT, [_delays(5_000), *_beside(400)]),
+        ("view", ONE_SLOT, [_delays(5_000), *_beside(1_500)]),
         ("view", TWO_SLOTS, [_delays(6_000)]),
         ("view", TWO_READERS, [_delays(600), *_beside(150)]),
         ("relaxed", TWO_SLOTS, [_delays(1_200), *_beside(150)]),
