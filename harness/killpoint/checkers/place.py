@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 
 from killpoint.history.event import Event
 from killpoint.history.record import History
+from killpoint.syntax import parsed
 from killpoint.verdict import TargetLine, Violation
 
 _MENTION = re.compile(
@@ -120,7 +121,7 @@ def _functions(path: str) -> tuple[int, tuple[_Function, ...]] | None:
     """Return a file's number of lines, and its functions; None if it cannot be read."""
     try:
         text = Path(path).read_text("utf-8", "replace")
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (OSError, SyntaxError, ValueError):
         return None
     return text.count("\n") + 1, tuple(_below(tree, ""))

@@ -15,6 +15,7 @@ from importlib import resources
 
 from killpoint.errors import BadUsage
 from killpoint.findings.registry import SERVER, Finding, findings
+from killpoint.syntax import parsed
 
 _LOADER = "_loader"
 _WIDTH = 92
@@ -90,7 +91,7 @@ class _Part:
     """One file: its docstring, its imports, and the statements after them as text."""
 
     def __init__(self, name: str, text: str) -> None:
-        tree = ast.parse(text)
+        tree = parsed(text)
         lines = text.splitlines()
         self.name = name
         self.told = ast.get_docstring(tree) or ""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from killpoint.syntax import parsed
 from killpoint.targets.vllm.sources import SETTINGS, Sources
 
 
@@ -61,7 +62,7 @@ def _code(text: bytes | None) -> dict[str, str]:
     if text is None:
         return {}
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError):
         return {"": repr(text)}
     return {"": ast.dump(tree)} | dict(_functions(tree, ""))

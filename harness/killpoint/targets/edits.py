@@ -12,6 +12,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from killpoint.syntax import parsed
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Spot = tuple[int, int]
 _Definition = TypeVar("_Definition", bound=ast.AST)
@@ -29,7 +31,7 @@ class Edits:
 
     def __init__(self, text: str) -> None:
         self._lines = text.encode().splitlines(keepends=True)
-        self._tree = ast.parse(text)
+        self._tree = parsed(text)
         self._changes: list[tuple[_Spot, _Spot, str]] = []
 
     def function(self, qualified: str) -> Function:
@@ -138,7 +140,7 @@ class Edits:
             lines = [*(head + new.encode() + tail).splitlines(keepends=True), b""]
         text = b"".join(lines).decode()
         try:
-            ast.parse(text)
+            parsed(text)
         except SyntaxError as error:
             raise DoesNotFit(f"line {error.lineno}: {error.msg}") from error
         return text

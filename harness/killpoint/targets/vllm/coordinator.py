@@ -19,6 +19,7 @@ import msgspec
 import zmq
 
 from killpoint.errors import CannotWork
+from killpoint.syntax import parsed
 from killpoint.targets.coordinator_messages import Published, Started
 from killpoint.targets.vllm.simulated import Replacement
 from killpoint.targets.vllm.sources import COORDINATOR, Features, Sources
@@ -69,7 +70,7 @@ class VllmCoordinators:
     def coordinate(self, engines: int) -> Generator[CoordinatorLoop]:
         """Make one, and have it come to its first wait."""
         path = self.sources.root / COORDINATOR
-        loop = CoordinatorLoop(front_ends_wake=hears_front_ends(ast.parse(self.sources.read(path))))
+        loop = CoordinatorLoop(front_ends_wake=hears_front_ends(parsed(self.sources.read(path))))
         module = _simulated(self.sources, path, loop)
         made = getattr(module, "DPCoordinatorProc", None) or module.CoordinatorProc
         loop.begin(lambda: made(engine_count=engines).process_input_socket("", "", ""))

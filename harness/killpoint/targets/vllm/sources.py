@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.points.tracing import PASSED_OVER
+from killpoint.syntax import parsed
 from killpoint.targets.edits import added
 from killpoint.targets.vllm import pool_features, switch_offs
 
@@ -136,7 +137,7 @@ class Sources(msgspec.Struct, frozen=True):
 
     def _parsed(self, path: Path) -> ast.Module:
         try:
-            return ast.parse(self.read(path))
+            return parsed(self.read(path))
         except SyntaxError as error:
             raise CannotWork(f"{self.spec}: {path}: {error}") from error
 

@@ -7,6 +7,7 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 from killpoint.errors import BadUsage
+from killpoint.syntax import parsed
 from killpoint.targets.vllm.project import VLLM, Project
 from killpoint.targets.vllm.sources import QUEUE, Sources
 
@@ -53,7 +54,7 @@ def _version(root: Path, name: str) -> str | None:
 def _assigned(path: Path) -> str | None:
     """Return the version that a file assigns, without running it."""
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = parsed(path.read_bytes())
     except (SyntaxError, ValueError):
         return None
     for node in tree.body:

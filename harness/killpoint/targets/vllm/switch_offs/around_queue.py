@@ -139,7 +139,7 @@ def _keys_name_their_sender(edits: Edits) -> None:
         for each in ast.walk(edits.function(f"{group.name}.{method}")):
             if isinstance(each, ast.JoinedStr) and "send_to" in ast.unparse(each):
                 parts = [*each.values]
-                name = ast.FormattedValue(ast.parse(sender, mode="eval").body, -1)
+                name = ast.FormattedValue(ast.Name(sender), -1)
                 parts[2:2] = [ast.Constant("/from/"), name]
                 edits.instead(each, ast.unparse(ast.JoinedStr(parts)))
 
