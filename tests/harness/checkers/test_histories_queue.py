@@ -109,6 +109,31 @@ class TestTheWritersEnd:
         assert found.cause.startswith("reader-0 was told of the writer's end before message 1")
 
 
+class TestTheWritersDeath:
+    """A killed writer takes with it what its own thread had not written to a socket yet (Q6)."""
+
+    @pytest.mark.parametrize(("size", "expected"), [(64, ["lost"]), (2_000_000, [])])
+    def test_only_what_is_in_a_slot_outlives_it(self, size: int, expected: list[str]) -> None:
+        tape = Tape().sent(0, size=size).kills("writer").fails("peer-died")
+        assert [each.kind for each in judged("H1", tape).violations] == expected
+
+    @pytest.mark.parametrize(("size", "expected"), [(64, ["starved"]), (2_000_000, [])])
+    def test_until_it_is_noticed_a_receive_may_wait(self, size: int, expected: list[str]) -> None:
+        tape = Tape().sent(0, size=size).kills("writer").fails("timeout", after=1.5, timeout=1.5)
+        assert [each.kind for each in judged("H1", tape).violations] == expected
+
+    def test_what_was_due_before_it_still_is(self) -> None:
+        tape = Tape().sent(0).sent(1, size=2_000_000).kills("writer").fails("peer-died")
+        assert convicted("H1", tape).kind == "lost"
+
+    def test_a_close_that_had_ended_before_it_had_delivered_all(self) -> None:
+        tape = Tape().sent(0, size=2_000_000).ordered("writer", "close").kills("writer")
+        assert convicted("H1", tape.fails("closed")).kind == "lost"
+
+    def test_a_remote_reader_may_miss_the_last(self) -> None:
+        assert _remote(Tape().sent(0).kills("writer").fails("peer-died")) == []
+
+
 class TestHarmedLinks:
     def test_a_reset_is_no_death(self) -> None:
         (found,) = _remote(_struck(_full().gets(0).gets(1), "reset").later(1500).fails("peer-died"))

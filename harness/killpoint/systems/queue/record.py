@@ -17,6 +17,12 @@ _Odd = Literal["wrong-data", "duplicate", "reordered", "lost"]
 """Way in which a received message differs from the next one that was due."""
 
 
+_ENVELOPE = {"bytes": 64, "array": 512, "tensor": 1024}
+_LARGEST_ENVELOPE = 64 * 1024
+"""Bytes at most that a message takes beside its content, by its form: number, checksum, lengths,
+types and shapes of arrays."""
+
+
 class Sent(msgspec.Struct):
     """One message at its sender."""
 
@@ -209,6 +215,11 @@ def _after_error(expected: list[Sent], position: int, may_miss: frozenset[int]) 
 def overflowing(message: Sent, chunk_bytes: int) -> bool:
     """Return whether the message was surely larger than a slot."""
     return message.form != "buffers" and message.size >= chunk_bytes
+
+
+def may_overflow(message: Sent, chunk_bytes: int) -> bool:
+    """Return whether the message, with all that it is sent in, may have been larger than a slot."""
+    return message.size + _ENVELOPE.get(message.form, _LARGEST_ENVELOPE) >= chunk_bytes
 
 
 def _had(history: History, reader: str, call: Got) -> bool:

@@ -24,7 +24,15 @@ from killpoint.scenario import Scenario
 from killpoint.systems.queue.checks.deadlines import PROMPT, late_or_early
 from killpoint.systems.queue.checks.delivery import check_r6_no_aliasing
 from killpoint.systems.queue.checks.lifecycle import numbers_in
-from killpoint.systems.queue.record import Got, Sent, got, mismatches, sent, wrong_data
+from killpoint.systems.queue.record import (
+    Got,
+    Sent,
+    got,
+    may_overflow,
+    mismatches,
+    sent,
+    wrong_data,
+)
 from killpoint.verdict import Violation
 
 _Kind = Literal["lost", "starved", "late"]
@@ -181,23 +189,39 @@ def _receives_that_took_nothing(facts: Facts) -> Iterator[Violation]:
             if call.outcome == "ok":
                 last = call.seq
             elif call.outcome == "error":
-                due = _due(facts, last)
+                due = _due(facts, reader, last, call)
                 last = due.seq if due is not None else last
             elif call.outcome == "timeout" and call.ended is not None:
-                due = _due(facts, last)
+                due = _due(facts, reader, last, call)
                 if due is not None and _long_since(facts, reader, due, call.ended):
                     yield _at(facts, reader, _unread(facts, reader, call, due))
 
 
-def _due(facts: Facts, last: int) -> Sent | None:
-    """Return the message that a reader is to get after this one; None: that cannot be told."""
-    after = [message for message in facts.sends if message.seq > last]
-    for message in after:
-        if message.uncertain:
+def _due(facts: Facts, reader: str, last: int, call: Got) -> Sent | None:
+    """Return the message that this call is to get after the last one; None: that cannot be told."""
+    for message in facts.sends:
+        if message.seq <= last:
+            continue
+        if message.uncertain or _may_have_died_with_the_writer(facts, reader, message, call):
             return None
         if message.ok:
             return message
     return None
+
+
+def _may_have_died_with_the_writer(facts: Facts, reader: str, message: Sent, call: Got) -> bool:
+    """Return whether a sent message may still have been in the writer's memory at its death (Q6).
+
+    What is in a slot outlives its writer. What goes beside the ring, or to a remote reader, is the
+    writer's until its own thread has written it to the socket.
+    """
+    death = facts.deaths.get("writer")
+    if death is None or (call.ended is not None and call.ended.t < death):
+        return False
+    if facts.gone.get("writer", death) < death:
+        return False
+    beside = may_overflow(message, facts.scenario.shape.chunk_bytes)
+    return beside or reader in facts.scenario.remote()
 
 
 def _long_since(facts: Facts, reader: str, message: Sent, ended: Event) -> bool:
@@ -310,7 +334,7 @@ def _receives_that_failed(facts: Facts) -> Iterator[Violation]:
         last = -1
         for call in calls:
             last = call.seq if call.outcome == "ok" else last
-            due = _due(facts, last)
+            due = _due(facts, reader, last, call)
             if call.outcome == "error" and due is not None and due.form == "undecodable":
                 last = due.seq
                 continue
