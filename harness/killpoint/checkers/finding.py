@@ -42,6 +42,10 @@ class Lacking(Inconclusive):
     """The target has nothing of what is judged, as the record shows: `unsupported`."""
 
 
+class JudgedElsewhere(Inconclusive):
+    """What was to happen did not, which violates another invariant: a further play says no more."""
+
+
 class Finding(msgspec.Struct):
     """The violations in one play, and how much the play is worth as evidence."""
 

@@ -19,7 +19,7 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from killpoint.checkers import CHECKERS
-from killpoint.checkers.finding import Finding, Inconclusive, Lacking
+from killpoint.checkers.finding import Finding, Inconclusive, JudgedElsewhere, Lacking
 from killpoint.checkers.place import OwnFiles, place_of
 from killpoint.runner.stage import Play
 from killpoint.scenario import Depth, Fault, Scenario
@@ -89,6 +89,8 @@ class Judged(msgspec.Struct):
     by_harness: bool = False
     struck: bool | None = None
     """True if every placed fault acted at its point; None if none was placed."""
+    is_settled: bool = False
+    """True if a further play would be no evidence either."""
 
     @property
     def violation(self) -> Violation | None:
@@ -378,7 +380,8 @@ class CaseRun:
         except Lacking as lack:
             raise Unsupported(str(lack)) from lack
         except Inconclusive as doubt:
-            return Judged(play, None, str(doubt), False, struck)
+            settled = isinstance(doubt, JudgedElsewhere)
+            return Judged(play, None, str(doubt), False, struck, settled)
         except Exception as broken:
             # A judge that fails has judged nothing; the case must not pass for that.
             why = f"the judge itself failed: {type(broken).__name__}: {broken}"
@@ -400,7 +403,7 @@ class CaseRun:
         A server's play takes a minute: if it is one of several of a race, the others are evidence;
         and a part that was gone when its fault was due is gone the next time, too.
         """
-        if not (self._confirms and isinstance(self._player, PlaysAlone)):
+        if judged.is_settled or not (self._confirms and isinstance(self._player, PlaysAlone)):
             return judged
         gone = any(e.data.get("gone") for e in judged.play.history.of("not-reached"))
         if own_player_of(judged.play.scenario) and (judged.play.scenario.plays > 1 or gone):

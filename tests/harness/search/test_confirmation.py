@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from synthetic import Tape, scene
 
+from killpoint.checkers import CHECKERS
+from killpoint.checkers.finding import Finding, JudgedElsewhere
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play
@@ -195,6 +197,19 @@ def test_a_play_that_said_nothing_is_played_again_alone(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [{"stalled": "no queue"}], [_good()])
     assert bench.plays()
     assert bench.case_run.conclude().outcome == "held"
+
+
+def test_what_another_invariant_judges_is_not_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def elsewhere(*_: object) -> Finding:
+        raise JudgedElsewhere("it has not ended: E6 judges that")
+
+    monkeypatch.setitem(CHECKERS, "R3", elsewhere)
+    bench = Bench(tmp_path, [_good()], [])
+    assert bench.plays()
+    assert bench.player.played == ["beside"]
+    assert bench.case_run.conclude().outcome == "inconclusive"
 
 
 def test_what_says_nothing_alone_either_is_a_doubt_with_its_record(tmp_path: Path) -> None:

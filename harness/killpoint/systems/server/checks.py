@@ -9,7 +9,15 @@ from collections.abc import Callable
 
 from killpoint.checkers import exposure
 from killpoint.checkers.base import Checks
-from killpoint.checkers.finding import Checker, Finding, Inconclusive, Lacking, evidence, hangs
+from killpoint.checkers.finding import (
+    Checker,
+    Finding,
+    Inconclusive,
+    JudgedElsewhere,
+    Lacking,
+    evidence,
+    hangs,
+)
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
@@ -100,7 +108,7 @@ def check_e5_cut_short(of: Life, ledger: Ledger) -> Finding:
     del ledger
     ended = [each for each in of.load() if each.ended is not None]
     if not ended:
-        raise Inconclusive("no request under load has ended")
+        raise JudgedElsewhere("no request under load has ended")
     cut = [each for each in ended if each.end == "truncated"]
     if cut:
         how = sorted({each.why for each in cut})[0]
@@ -150,7 +158,7 @@ def check_e7_exit_status(of: Life, ledger: Ledger) -> Finding:
     ended = of.front_ended
     if ended is None:
         if of.gone is None and of.strikes and of.strikes[-1].fault in ("sigterm", "sigint"):
-            raise Inconclusive("the front has not ended: E6 judges that")
+            raise JudgedElsewhere("the front has not ended: E6 judges that")
         if of.strikes:  # it lives on, which tells a supervisor what is so
             return Finding([], {"ends": 0})
         raise Inconclusive("the front has not ended")
@@ -256,7 +264,7 @@ def check_e10_isolation(of: Life, ledger: Ledger) -> Finding:
 def check_l1_nothing_left(of: Life, ledger: Ledger) -> Finding:
     """L1: once no process of the server lives, no segment or file of it is left."""
     if of.gone is None or ledger.processes:
-        raise Inconclusive("the server still lived: E6 and E8 judge that")
+        raise JudgedElsewhere("the server still lived: E6 and E8 judge that")
     if ledger.empty() or ledger.all_killed:
         return Finding([], {"plays": 1})
     cause = f"no process of the server was left, and this was: {ledger.words()}"

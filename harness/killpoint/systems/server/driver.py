@@ -124,6 +124,8 @@ class Driver:
         """Seconds that an undisturbed start takes now, for a play that strikes late in one."""
         self._took = 0.0
         """Seconds that the start and the control took: a measure of this machine's speed now."""
+        self._answered_in = 0.0
+        """Seconds that the control took."""
         self._watching: list[asyncio.Task[None]] = []
 
     @property
@@ -163,7 +165,7 @@ class Driver:
             case ServerControl():
                 await self._control(step)
             case ServerLoad():
-                self._load.begin(step.clients, step.deadline + self._allowed())
+                self._load.begin(step.clients, self._patience(step.deadline))
             case ServerPhase():
                 await self._phase(step)
             case ServerContinueLoad():
@@ -207,11 +209,11 @@ class Driver:
                 await self._gone_within(self._leaves_within(step))
             case ServerCall():
                 self._watch.look()
-                self._call(step.call, step.within + self._allowed())
+                self._call(step.call, self._patience(step.within))
             case ServerLine():
                 within = step.within + self._allowed()
                 await self.strikes.strike_at_a_line(
-                    step, lambda: self._call(step.first, within), within
+                    step, lambda: self._call(step.first, self._patience(step.within)), within
                 )
             case ServerInspect():
                 await self._inspect(step)
@@ -304,6 +306,7 @@ class Driver:
             raise Stalled("not every client was answered before anything was done")
         took = time.monotonic() - began
         self._took += took
+        self._answered_in = took
         self._watch.pace.undisturbed = self._load.chars / took
 
     async def _converse(self, step: ServerDialogue) -> None:
@@ -365,6 +368,15 @@ class Driver:
         """
         return 2 * self._took
 
+    def _patience(self, seconds: float) -> float:
+        """Return the seconds after which a client gives up.
+
+        A server that starts no part again owes no client the time of a start, which is most of what
+        its play takes if it is started as its users start it.
+        """
+        waits_for_a_start = self._program.survives or not self._answered_in
+        return seconds + (self._allowed() if waits_for_a_start else 2 * self._answered_in)
+
     async def _is_ready(self) -> bool:
         if (await self._watch.fetch_health()).status != 200:
             return False
@@ -407,7 +419,7 @@ class Driver:
         call = self._program.utility
         if call is None:
             return False
-        calling = self._load.call(call.path, call.content(), step.within + self._allowed())
+        calling = self._load.call(call.path, call.content(), self._patience(step.within))
         self.strikes.calling = asyncio.ensure_future(calling)
         self._load.run(self.strikes.calling)
         await asyncio.sleep(_UNDER_WAY)
@@ -421,7 +433,7 @@ class Driver:
         self.log.write("struck", fault="call", target=FRONT)
 
     def _begin_beside(self, step: ServerOpenLoop | ServerSlowReaders) -> None:
-        deadline = step.deadline + self._allowed()
+        deadline = self._patience(step.deadline)
         if isinstance(step, ServerOpenLoop):
             chance = random.Random(f"{self._scenario.seed}/open-loop")
             coming = keep_coming(self._load, step.rate, step.most, deadline, chance)

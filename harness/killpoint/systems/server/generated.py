@@ -20,7 +20,7 @@ from killpoint.systems.server.generator import program
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import Exchange, ServerDesertion, ServerDialogue
 
-_FULL = 25
+_FULL = 15
 """Number of programs of a case under ``--full``."""
 
 

@@ -71,8 +71,9 @@ class ServerLoad(Step, tag="server-load"):
 
     clients: _Clients = 12
     deadline: Seconds = 60.0
-    """Seconds after which a client gives up a request, beside twice what the start of the server
-    and the control took in this play, since what had begun on a part that died is begun anew."""
+    """Seconds after which a client gives up a request, beside twice what the control took in this
+    play, and the start of a server that starts its parts again: what had begun on a part that died
+    is begun anew."""
 
 
 class ServerPhase(Step, tag="server-phase"):
