@@ -101,6 +101,7 @@ BUGS: tuple[PlantedBug, ...] = (
                 "        output = results[self._output_rank]\n",
                 "        output = results[self._output_rank]\n"
                 "        if output is None:\n"
+                "            self._reports.clear()\n"
                 "            return None\n",
             ),
         ),

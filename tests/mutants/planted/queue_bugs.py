@@ -180,6 +180,16 @@ BUGS: tuple[PlantedBug, ...] = (
                 "        return self._first == self.posted\n",
                 "        return self._cursor == self.posted\n",
             ),
+            Edit(
+                "transport/server.py",
+                "        behind = self.broken_at is not None or not self.session.handed_over\n",
+                "        behind = not self.session.handed_over\n",
+            ),
+            Edit(
+                "transport/client.py",
+                "        told = self._session.handed_over and self._broken_at is None\n",
+                "        told = self._session.handed_over\n",
+            ),
         ),
         breaks=("Q16",),
         seen="The writer closes just after the connection to a remote reader was reset, before the "

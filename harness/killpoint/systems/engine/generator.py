@@ -52,13 +52,14 @@ _MOMENTS = (0.0, 0.001, 0.002, 0.003, 0.005, 0.008, 0.012, 0.02)
 _STAGGER = (0.0, 0.0, 0.0, 0.01, 0.03, 0.06)
 _COORDINATOR_DEATHS = 9
 """More than any part may fail in a row."""
-_LONE_TOKENS = 150
-"""Tokens of an answer that goes on meanwhile."""
-_CUT_OFF = 9
+_LONE_TOKENS, _LONE_ANSWERS = 150, 6
+"""Tokens of an answer that goes on meanwhile, and number of those, one after another."""
+_CUT_OFF = 4
 """Number of long prompts, computed one after another, beside which the coordinator dies."""
 _CUT_OFF_AFTER = 0.12
 """Seconds after which each is given up. They last, together, until there mostly is a coordinator
-again: where a wave is on and one replica is busy then, the vote of the other is taken by nobody."""
+again: where a wave is on and one replica is busy then, the vote of the other is taken by nobody. All
+have ended before the next death, or both replicas would be busy at it."""
 
 
 def program(case: str, seed: int, number: int, topology: Topology) -> Scenario:
@@ -96,6 +97,10 @@ def _idle() -> list[AnyStep]:
 
 def _burst(clients: Sequence[Client]) -> list[AnyStep]:
     return [Burst(list(clients)), Wait(within=30.0)]
+
+
+def _continues(seconds: float) -> list[AnyStep]:
+    return [ContinueLoad(seconds), Wait(within=seconds + 10.0)]
 
 
 def _dies(part: str, seconds: float) -> list[AnyStep]:
@@ -223,13 +228,14 @@ class _Phases:
         return [
             *_burst(first),
             *_dies(chance.choice(replicas), chance.choice(_STAGGER)),
-            *[*_idle(), *_burst([Client([lone] * 3)])],
+            *[*_idle(), *_burst([Client([lone] * _LONE_ANSWERS)])],
             *[
                 step
                 for _ in range(_COORDINATOR_DEATHS)
                 for step in [
                     *_burst([Client(self._cut_off(shape))]),
                     *_dies("coordinator", chance.choice(_STAGGER)),
+                    *_continues(_CUT_OFF * _CUT_OFF_AFTER),
                 ]
             ],
             *[*_burst(last), *_idle()],
