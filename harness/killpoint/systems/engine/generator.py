@@ -58,8 +58,8 @@ _CUT_OFF = 4
 """Number of long prompts, computed one after another, beside which the coordinator dies."""
 _CUT_OFF_AFTER = 0.12
 """Seconds after which each is given up. They last, together, until there mostly is a coordinator
-again: where a wave is on and one replica is busy then, the vote of the other is taken by nobody. All
-have ended before the next death, or both replicas would be busy at it."""
+again: where a wave is on and one replica is busy then, the vote of the other is taken by nobody.
+All have ended before the next death, or both replicas would be busy at it."""
 
 
 def program(case: str, seed: int, number: int, topology: Topology) -> Scenario:
