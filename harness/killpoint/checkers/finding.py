@@ -43,7 +43,7 @@ class Lacking(Inconclusive):
 
 
 class JudgedElsewhere(Inconclusive):
-    """What was to happen did not, which violates another invariant: a further play says no more."""
+    """What was to happen did not, which another invariant judges: a further play says no more."""
 
 
 class Finding(msgspec.Struct):

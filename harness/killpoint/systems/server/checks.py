@@ -108,7 +108,8 @@ def check_e5_cut_short(of: Life, ledger: Ledger) -> Finding:
     del ledger
     ended = [each for each in of.load() if each.ended is not None]
     if not ended:
-        raise JudgedElsewhere("no request under load has ended")
+        doubt = "no request under load has ended"
+        raise JudgedElsewhere(doubt) if of.load() else Inconclusive(doubt)
     cut = [each for each in ended if each.end == "truncated"]
     if cut:
         how = sorted({each.why for each in cut})[0]

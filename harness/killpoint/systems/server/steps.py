@@ -73,7 +73,7 @@ class ServerLoad(Step, tag="server-load"):
     deadline: Seconds = 60.0
     """Seconds after which a client gives up a request, beside twice what the control took in this
     play, and the start of a server that starts its parts again: what had begun on a part that died
-    is begun anew."""
+    is begun anew. Where there was no control, the start is the measure for every server."""
 
 
 class ServerPhase(Step, tag="server-phase"):

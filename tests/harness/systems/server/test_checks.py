@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from server_tape import PARTS, ServerTape
 
-from killpoint.checkers.finding import Inconclusive, Lacking
+from killpoint.checkers.finding import Inconclusive, JudgedElsewhere, Lacking
 from killpoint.ledger import Ledger
 
 
@@ -239,6 +239,20 @@ def test_what_no_play_of_a_server_tells_is_lacking_by_its_reason_and_nothing_els
 def test_a_server_to_which_nothing_happened_says_nothing(id: str) -> None:
     with pytest.raises(Inconclusive):
         ServerTape().judged(id)
+
+
+@pytest.mark.parametrize("id", ["E5", "E7"])
+def test_of_a_server_that_nobody_asked_anything_another_play_may_say_more(id: str) -> None:
+    with pytest.raises(Inconclusive) as doubt:
+        ServerTape().judged(id)
+    assert not isinstance(doubt.value, JudgedElsewhere)
+
+
+@pytest.mark.parametrize("id", ["E5", "E7", "L1"])
+def test_of_a_server_that_hangs_at_sigterm_no_further_play_says_more(id: str) -> None:
+    tape = _sigterm().strikes(3, "sigterm", "front").asks(2).at(60, "looked-on", left=["front"])
+    with pytest.raises(JudgedElsewhere):
+        tape.judged(id)
 
 
 def test_a_part_is_told_by_the_first_frame_outside_of_libraries_and_one_that_runs_by_none() -> None:

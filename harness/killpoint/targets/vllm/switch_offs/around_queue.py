@@ -135,11 +135,12 @@ def _intervals_are_monotonic(edits: Edits) -> None:
 @edits_of("confused-senders", GROUP)
 def _keys_name_their_sender(edits: Edits) -> None:
     group = edits.klass("StatelessProcessGroup")
-    for method, sender in (("send_obj", "self.rank"), ("recv_obj", "src")):
+    own = ast.Attribute(ast.Name("self"), "rank")
+    for method, sender in (("send_obj", own), ("recv_obj", ast.Name("src"))):
         for each in ast.walk(edits.function(f"{group.name}.{method}")):
             if isinstance(each, ast.JoinedStr) and "send_to" in ast.unparse(each):
                 parts = [*each.values]
-                name = ast.FormattedValue(ast.Name(sender), -1)
+                name = ast.FormattedValue(sender, -1)
                 parts[2:2] = [ast.Constant("/from/"), name]
                 edits.instead(each, ast.unparse(ast.JoinedStr(parts)))
 
