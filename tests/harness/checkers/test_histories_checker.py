@@ -170,6 +170,12 @@ def test_a_call_to_a_worker_that_stands_still_runs_out_of_time() -> None:
         assert pool_judged("H3", tape).violations == []
 
 
+def test_a_worker_that_goes_on_leaves_the_other_one_stopped() -> None:
+    tape = _stopped().does("stop", "worker-1").does("continue", "worker-1")
+    tape.called("timeout", timeout=3.0, s=3.0)
+    assert pool_judged("H3", tape).violations == []
+
+
 @pytest.mark.parametrize(("finished", "kinds"), [(2, []), (3, ["wrong-data"])])
 def test_health_does_not_give_up_workers_that_get_on(finished: int, kinds: list[str]) -> None:
     tape = PoolTape().ready().tell("executor", "health", timeout=0.35)

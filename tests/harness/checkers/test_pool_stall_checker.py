@@ -98,3 +98,19 @@ def test_an_executor_that_was_stopped_loses_nothing() -> None:
     assert pool_convicted("W5", never, **more).kind == "lost"
     with pytest.raises(Inconclusive):
         pool_judged("W5", PoolTape().ready().stops(), **more)
+
+
+def test_a_call_that_runs_out_while_another_is_stopped_is_no_service_that_stays_away() -> None:
+    tape = _goes_on(_stopped().called("timeout", timeout=0.5, s=0.5)).called()
+    tape.does("stop", "worker-1").called("timeout", timeout=0.5, s=0.5)
+    assert pool_judged("W5", tape.does("continue", "worker-1").called().stops()).violations == []
+
+
+def test_a_last_call_that_began_while_the_executor_was_stopped_says_nothing_of_later_ones() -> None:
+    tape = PoolTape().ready().called().does("stop", "executor").calls(timeout=0.5)
+    tape.later(400).does("continue", "executor").done("timeout", s=0.1).stops()
+    with pytest.raises(Inconclusive, match="after the stopped role had gone on"):
+        pool_judged("W5", tape, expects="unaffected")
+    after = PoolTape().ready().called().does("stop", "executor").does("continue", "executor")
+    found = pool_convicted("W5", after.called("timeout", s=5.0).stops(), expects="unaffected")
+    assert found.kind == "starved"

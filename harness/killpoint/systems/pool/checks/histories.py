@@ -16,6 +16,7 @@ from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.systems.pool.checks.replies import stale
+from killpoint.systems.pool.checks.stalls import stalls
 from killpoint.systems.pool.model import TransferVotes
 from killpoint.systems.pool.record import Act, Life, lives
 from killpoint.verdict import Violation
@@ -111,7 +112,7 @@ def _deadlines(history: History, life: Life) -> Iterator[Violation]:
         if not gave_up:
             continue
         began = asked.get(act.n, act).began.t
-        if _moved_on(history, began, act.ended.t):
+        if _moved_on(history, life, began, act.ended.t):
             cause = f"{act.words()} ran out of time, and every worker had gone on for long enough"
             yield Violation("starved", cause, evidence(history, act.events()))
 
@@ -158,13 +159,12 @@ def _transfers(history: History, life: Life) -> Iterator[Violation]:
                 yield Violation("wrong-data", cause, evidence(history, act.events()))
 
 
-def _moved_on(history: History, since: int, until: int) -> bool:
+def _moved_on(history: History, life: Life, since: int, until: int) -> bool:
     """Return whether no worker was stopped for as long as a call takes before this time."""
-    last = max((e.t for e in history.of("fault") if e.t <= until), default=since)
-    stopped = [e for e in history.of("fault") if e.t <= until]
-    if stopped and stopped[-1].text("fault") in ("stop", "hold"):
-        return False
-    begun = max(since, last)
+    begun = max([since, *(e.t for e in history.of("fault") if e.t <= until)])
+    for stall in stalls(history, life):
+        if stall.since <= until and (stall.until is None or stall.until >= until):
+            return False
     return until - begun > _TAKES + history.allowance(begun, until)
 
 

@@ -119,11 +119,21 @@ def _resumed(history: History, life: Life, stall: Stall) -> list[Violation]:
     ]
     if not later:
         raise Inconclusive(f"no call was made after {stall.role} had gone on")
-    bad = next((act for act in later if not act.ok), None)
+    others = [other for other in stalls(history, life) if other.since > stall.until]
+    bad = next((act for act in later if not act.ok and not _beside(act, others)), None)
     if bad is None:
         return []
     cause = f"service did not come back: {stall.role} had gone on, and {bad.words()} ended with"
     return [Violation("starved", f"{cause} {bad.outcome}", pool_lines(history, bad))]
+
+
+def _beside(act: Act, those: list[Stall]) -> bool:
+    """Return whether one of these roles was stopped while the act went on."""
+    end = act.ended.t if act.ended is not None else None
+    return any(
+        (end is None or stall.since < end) and (stall.until is None or act.began.t < stall.until)
+        for stall in those
+    )
 
 
 def stops_in_time(scenario: Scenario, history: History, life: Life) -> list[Violation]:
@@ -177,9 +187,11 @@ def unaffected(scenario: Scenario, history: History, life: Life) -> list[Violati
         if not act.ok and not (act.outcome == "timeout" and act.timeout is not None):
             cause = f"{act.words()} ended with {act.outcome}: {act.error}"
             return [Violation("lost", cause, pool_lines(history, act))]
-    if not served or not served[-1].ok:
-        if served:
-            cause = f"service did not come back: {served[-1].words()} ended with timeout"
-            return [Violation("starved", cause, pool_lines(history, served[-1]))]
+    if not served:
         raise Inconclusive("no call was made of the pool")
+    if not served[-1].ok:
+        if _beside(served[-1], stalls(history, life)):
+            raise Inconclusive("no call was made after the stopped role had gone on")
+        cause = f"service did not come back: {served[-1].words()} ended with timeout"
+        return [Violation("starved", cause, pool_lines(history, served[-1]))]
     return stale(history, life)
