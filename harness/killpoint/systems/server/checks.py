@@ -254,8 +254,10 @@ def check_e10_isolation(of: Life, ledger: Ledger) -> Finding:
     later = [each for each in of.load() if each.asked > since and each.end != "open"]
     wrong = [each for each in later if each.end in ("differs", "truncated")]
     if wrong:
-        cause = "after requests that were refused or aborted, a later one was answered otherwise"
-        cause += f" than before them: {wrong[0].why}"
+        first = "after requests that were refused or aborted, a later one"
+        if not refused and not hung:
+            first = f"{_what_was_done(of)}, and a later request"
+        cause = f"{first} was answered otherwise than before: {wrong[0].why}"
         return Finding([Violation("wrong-data", cause, lines(of, *answers(of, wrong)))])
     if not any(each.end == "whole" for each in later):
         raise Inconclusive("nobody was answered after them")
@@ -390,7 +392,10 @@ def _lie(of: Life, *, served: bool, since: int, t: int) -> Violation:
     if served:
         cause = f"health did not say 200 for {limit} while requests were served"
     else:
-        cause = f"health said 200 for {limit} while no request got a token or an end"
+        ends = [e.ended for e in of.load() if e.end not in ("whole", "hang", "open")]
+        failed = any(at is not None and since <= at <= t for at in ends)
+        got = "a token, and those that ended failed" if failed else "a token or an end"
+        cause = f"health said 200 for {limit} while no request got {got}"
     looked = [e for e in of.history.of("health") if since <= e.t <= t]
     shown = evidence(of.history, [*of.history.of("struck"), *looked[:2], *looked[-2:]])
     kind = "wrong-data" if served else "no-error"

@@ -68,6 +68,13 @@ def test_e4_health_may_say_200_for_15_s_while_nothing_moves(seconds: float, lies
     assert found is None or "health said 200" in found.cause
 
 
+def test_e4_requests_that_failed_have_ended() -> None:
+    tape = ServerTape().goes_on(2, 5, pieces=1).strikes(5, "stop", "worker-0").goes_on(5, 40)
+    assert "got a token or an end;" in _cause(tape, "E4", "no-error")
+    failed = tape.asks(8, "error", 9, status=500)
+    assert "got a token, and those that ended failed;" in _cause(failed, "E4", "no-error")
+
+
 def test_e4_a_server_that_nobody_asks_is_not_stuck() -> None:
     tape = ServerTape().goes_on(2, 40, open=0)
     assert tape.violation("E4") is None
@@ -216,6 +223,9 @@ def test_e9_others_are_answered() -> None:
 def test_e10_what_was_refused_changes_no_later_answer() -> None:
     tape = ServerTape().asks(2, "whole", 3).at(4, "refusal", status=400)
     assert "answered otherwise" in _cause(tape.asks(5, "differs", 6), "E10", "wrong-data")
+    struck = ServerTape().asks(2, "whole", 3).strikes(4, "kill", "worker-0").asks(5, "differs", 6)
+    cause = _cause(struck, "E10", "wrong-data")
+    assert cause.startswith("worker-0 had been killed, and a later request was answered otherwise")
     held = ServerTape().at(4, "refusal", status=400).asks(5, "whole", 6)
     assert held.judged("E10").counts == {"answers": 1}
 
