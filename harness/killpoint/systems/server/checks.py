@@ -339,7 +339,13 @@ def _what_was_done(of: Life) -> str:
     last = of.strikes[-1]
     if last.fault in _EXHAUSTED:
         return _EXHAUSTED[last.fault].format(part=last.part)
-    did = {"kill": "killed", "stop": "stopped", "continue": "stopped, and went on"}
+    did = {
+        "kill": "killed",
+        "stop": "stopped",
+        "continue": "stopped, and went on",
+        "cut": "cut off",
+        "heal": "cut off, and joined again",
+    }
     word = did.get(last.fault, f"sent {_signal(last.fault)}")
     return f"{last.part} had been {word}"
 

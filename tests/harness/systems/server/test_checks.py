@@ -68,6 +68,22 @@ def test_e4_health_may_say_200_for_15_s_while_nothing_moves(seconds: float, lies
     assert found is None or "health said 200" in found.cause
 
 
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        (("cut",), "; follower had been cut off"),
+        (("cut", "heal"), "; follower had been cut off, and joined again"),
+        (("stop", "continue"), "; follower had been stopped, and went on"),
+        (("sigint",), "; follower had been sent SIGINT"),
+    ],
+)
+def test_a_cause_ends_with_what_was_done_last(faults: tuple[str, ...], words: str) -> None:
+    tape = ServerTape().asks(2, "whole", 3).asks(4, "hang", 64)
+    for n, fault in enumerate(faults):
+        tape.strikes(5 + n, fault, "follower")
+    assert words in _cause(tape, "E1", "hang")
+
+
 def test_e4_requests_that_failed_have_ended() -> None:
     tape = ServerTape().goes_on(2, 5, pieces=1).strikes(5, "stop", "worker-0").goes_on(5, 40)
     assert "got a token or an end;" in _cause(tape, "E4", "no-error")
