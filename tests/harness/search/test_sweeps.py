@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from synthetic import Tape
-from test_kills import Counting
+from test_crash_points import Counting
 
 from killpoint.scenario import Count, Fault, Point, Receive, Scenario, Send, Wait, dump, parse
 from killpoint.search.case_run import CaseRun, Play

@@ -10,7 +10,7 @@ import pytest
 from refengine.executor import Zygote, fork_server, process, start_methods, worker
 from refengine.executor.process import link_pair
 
-from .test_zygote_steps import forks  # noqa: F401  a fixture
+from .whitebox.test_fork_server_steps import forks  # noqa: F401  a fixture
 
 NOTES = """
 import json, os, pathlib, sys, types

@@ -13,7 +13,7 @@ from refengine.pipe.link import Reply, pack_reply
 from refengine.pipe.send_queue import Transfer
 
 from .pairs import GIVEN, Beside, Bytes, links, receiver, sender
-from .test_sender_steps import Handle, Torn, hand_in, unstarted
+from .whitebox.test_sender_steps import Handle, Torn, hand_in, unstarted
 
 
 def test_close_tells_what_went_wrong_first():
