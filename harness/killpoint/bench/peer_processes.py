@@ -41,10 +41,10 @@ class PeerProcesses:
     """A writer and its readers, or two that play ping-pong."""
 
     def __init__(
-        self, nursery: ProcessFactory, shape: QueueShape, seconds: float, *, checked: bool = True
+        self, factory: ProcessFactory, shape: QueueShape, seconds: float, *, checked: bool = True
     ) -> None:
-        self.name = nursery.name
-        self._nursery, self._shape, self._seconds = nursery, shape, seconds
+        self.name = factory.name
+        self._factory, self._shape, self._seconds = factory, shape, seconds
         self._checked = checked
         self._members: list[FactoryProcess] = []
         self.count = 0
@@ -56,7 +56,7 @@ class PeerProcesses:
         self.count = max(1, min(count, int(_LONGEST_SAMPLE / max(self._each, 1e-9))))
 
     def _member(self, role: str) -> FactoryProcess:
-        member = self._nursery.fork(role)
+        member = self._factory.fork(role)
         self._members.append(member)
         return member
 
@@ -109,8 +109,8 @@ class PeerProcesses:
 class Stream(PeerProcesses):
     """One writer, some readers; sampled by messages per second."""
 
-    def __init__(self, nursery: ProcessFactory, shape: QueueShape, seconds: float) -> None:
-        super().__init__(nursery, shape, seconds)
+    def __init__(self, factory: ProcessFactory, shape: QueueShape, seconds: float) -> None:
+        super().__init__(factory, shape, seconds)
         self.writer: FactoryProcess
         self.readers: list[FactoryProcess] = []
 
@@ -171,9 +171,9 @@ class RoundTrip(PeerProcesses):
     """Two processes and two queues; sampled by the median round trip in microseconds."""
 
     def __init__(
-        self, nursery: ProcessFactory, shape: QueueShape, seconds: float, *, checked: bool = True
+        self, factory: ProcessFactory, shape: QueueShape, seconds: float, *, checked: bool = True
     ) -> None:
-        super().__init__(nursery, shape, seconds, checked=checked)
+        super().__init__(factory, shape, seconds, checked=checked)
         self._server: FactoryProcess
         self._returner: FactoryProcess
 
@@ -217,8 +217,8 @@ class RoundTrip(PeerProcesses):
 class IdleReader(Stream):
     """A stream of one reader that is idle most of the time."""
 
-    def __init__(self, nursery: ProcessFactory, shape: QueueShape, *, checked: bool = True) -> None:
-        super().__init__(nursery, shape, 0.0)
+    def __init__(self, factory: ProcessFactory, shape: QueueShape, *, checked: bool = True) -> None:
+        super().__init__(factory, shape, 0.0)
         self._checked = checked
 
     def wake(self, idle: float) -> Sample:

@@ -112,9 +112,9 @@ class ProcessFactory:
 class FactoryProcess:
     """One measuring process, as the runner sees it."""
 
-    def __init__(self, nursery: ProcessFactory, role: str, pid: int, channel: Connection) -> None:
+    def __init__(self, factory: ProcessFactory, role: str, pid: int, channel: Connection) -> None:
         self.role, self.pid = role, pid
-        self._nursery, self._channel = nursery, channel
+        self._factory, self._channel = factory, channel
         self._pidfd = os.pidfd_open(pid)
         self._order = "nothing"
 
@@ -170,7 +170,7 @@ class FactoryProcess:
             forced = f"{self.role} (pid {self.pid}) had to be killed; it was in {self.where()}"
             self.kill()
         deadline = time.monotonic() + _END_WITHIN
-        while self._nursery.reap(self.pid) is None and time.monotonic() < deadline:
+        while self._factory.reap(self.pid) is None and time.monotonic() < deadline:
             self.has_ended(0.05)
         self._channel.close()
         os.close(self._pidfd)

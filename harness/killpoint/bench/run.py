@@ -108,7 +108,7 @@ class Bench:
     ) -> None:
         self._found, self._pace, self._tell = list(found), pace, tell
         self._seed, self._random = seed, random.Random(seed)
-        self._nurseries: dict[str, ProcessFactory] = {}
+        self._factories: dict[str, ProcessFactory] = {}
         self._broken: dict[str, str] = {}
         self._notes: list[str] = []
         self._chunks = _CHUNKS
@@ -133,10 +133,10 @@ class Bench:
                 if not number:
                     raise
                 interrupted = f"interrupted: {number} of {len(cells)} cells were measured"
-            versions = {n.name: n.version for n in self._nurseries.values()}
+            versions = {n.name: n.version for n in self._factories.values()}
         finally:
-            for nursery in self._nurseries.values():
-                nursery.close()
+            for factory in self._factories.values():
+                factory.close()
             shutil.rmtree(folder, ignore_errors=True)
         return Outcome(
             target=self._found[0].name,
@@ -168,18 +168,18 @@ class Bench:
                 f"/dev/shm is small: rings have {self._chunks} chunks instead of {_CHUNKS}"
             )
 
-    def _nursery(self, one: Opponent, row: Row, folder: Path) -> ProcessFactory:
+    def _factory(self, one: Opponent, row: Row, folder: Path) -> ProcessFactory:
         spec = one.spec_for(row)
         if reason := self._broken.get(spec):
             raise NotMeasured(reason)
-        if spec not in self._nurseries:
+        if spec not in self._factories:
             self._tell(f"loading {one.name}")
             try:
-                self._nurseries[spec] = ProcessFactory(one.name, spec, folder)
+                self._factories[spec] = ProcessFactory(one.name, spec, folder)
             except NotMeasured as error:
                 self._broken[spec] = str(error)
                 raise
-        return self._nurseries[spec]
+        return self._factories[spec]
 
     def _measure(self, cell: Cell, folder: Path) -> list[Entry]:
         if cell.row == "cpu":
@@ -194,47 +194,47 @@ class Bench:
         return [Entry(cell, cell.title(), unit, figures)]
 
     def _group(self, cell: Cell, folder: Path, figures: dict[str, Figures]) -> None:
-        crews: dict[str, Stream | RoundTrip] = {}
+        groups: dict[str, Stream | RoundTrip] = {}
         try:
             for one in self._found:
                 if figures[one.name].missing is None:
-                    with self._failing(figures[one.name], crews, one.name):
-                        nursery = self._nursery(one, cell.row, folder)
-                        crew = crews[one.name] = self._crew(nursery, one, cell)
-                        crew.start()
+                    with self._failing(figures[one.name], groups, one.name):
+                        factory = self._factory(one, cell.row, folder)
+                        group = groups[one.name] = self._processes(factory, one, cell)
+                        group.start()
                         if cell.payload:
-                            crew.warm_up(cell.payload)
-            ours = crews.get(self._found[0].name)
+                            group.warm_up(cell.payload)
+            ours = groups.get(self._found[0].name)
             if ours is not None and cell.payload:
-                for crew in crews.values():
-                    crew.agree(ours.count)
-            order = list(crews)
+                for group in groups.values():
+                    group.agree(ours.count)
+            order = list(groups)
             self._random.shuffle(order)
             for _ in range(self._pace.rounds if cell.payload else self._pace.wakes):
                 for name in list(order):
-                    if name in crews:
-                        with self._failing(figures[name], crews, name):
-                            self._add(figures[name], self._sample(crews[name], cell.payload))
+                    if name in groups:
+                        with self._failing(figures[name], groups, name):
+                            self._add(figures[name], self._sample(groups[name], cell.payload))
                 order.reverse()  # A B B A
         finally:
-            for name, crew in crews.items():
-                self._notes += [f"{cell.title()}: {name}: {text}" for text in crew.leave()]
+            for name, group in groups.items():
+                self._notes += [f"{cell.title()}: {name}: {text}" for text in group.leave()]
 
-    def _crew(self, nursery: ProcessFactory, one: Opponent, cell: Cell) -> Stream | RoundTrip:
+    def _processes(self, factory: ProcessFactory, one: Opponent, cell: Cell) -> Stream | RoundTrip:
         chunk = cell.payload.size if one.name == LIMIT and cell.payload else _CHUNK
         shape = QueueShape(readers=cell.readers, chunk_bytes=chunk, chunks=self._chunks)
         seconds, checked = self._pace.seconds, one.name != LIMIT
         if cell.row == "wake":
-            return IdleReader(nursery, shape, checked=checked)
+            return IdleReader(factory, shape, checked=checked)
         if cell.row == "roundtrip":
-            return RoundTrip(nursery, shape, seconds, checked=checked)
-        return (CopyLimit if one.name == LIMIT else Stream)(nursery, shape, seconds)
+            return RoundTrip(factory, shape, seconds, checked=checked)
+        return (CopyLimit if one.name == LIMIT else Stream)(factory, shape, seconds)
 
-    def _sample(self, crew: Stream | RoundTrip, payload: Payload | None) -> Sample:
-        if isinstance(crew, IdleReader):
-            return crew.wake(self._pace.idle)
+    def _sample(self, group: Stream | RoundTrip, payload: Payload | None) -> Sample:
+        if isinstance(group, IdleReader):
+            return group.wake(self._pace.idle)
         assert payload is not None
-        return crew.sample(payload)
+        return group.sample(payload)
 
     def _add(self, figures: Figures, sample: Sample) -> None:
         figures.samples.append(sample.figure)
@@ -242,7 +242,7 @@ class Bench:
 
     @contextlib.contextmanager
     def _failing(
-        self, figures: Figures, crews: dict[str, Stream | RoundTrip], name: str
+        self, figures: Figures, groups: dict[str, Stream | RoundTrip], name: str
     ) -> Generator[None]:
         """A peer that fails drops out of the cell; its pairs with it."""
         try:
@@ -252,8 +252,8 @@ class Bench:
             figures.failed = not isinstance(error, TooSlow)
             figures.samples.clear()
             figures.trips.clear()
-            if crew := crews.pop(name, None):
-                crew.kill() if figures.failed else crew.leave()
+            if group := groups.pop(name, None):
+                group.kill() if figures.failed else group.leave()
 
     def _processor_time(self, cell: Cell, folder: Path) -> list[Entry]:
         """Measure the idle reader and the blocked writer, in percent of a core."""
@@ -265,19 +265,21 @@ class Bench:
             idlers, writers = dict[str, Stream | RoundTrip](), dict[str, Stream | RoundTrip]()
             try:
                 for one in some:
-                    for figures, crews in ((idle, idlers), (blocked, writers)):
+                    for figures, groups in ((idle, idlers), (blocked, writers)):
                         figures[one.name].missing = one.refusal(cell.row, 4096)
                         if figures[one.name].missing is None:
-                            with self._failing(figures[one.name], crews, one.name):
-                                nursery = self._nursery(one, cell.row, folder)
-                                crew = crews[one.name] = self._crew(nursery, one, Cell("wake"))
-                                crew.start()
-                                assert isinstance(crew, IdleReader)
-                                crew.start_idling() if crews is idlers else crew.start_blocking()
+                            with self._failing(figures[one.name], groups, one.name):
+                                factory = self._factory(one, cell.row, folder)
+                                group = groups[one.name] = self._processes(
+                                    factory, one, Cell("wake")
+                                )
+                                group.start()
+                                assert isinstance(group, IdleReader)
+                                group.start_idling() if groups is idlers else group.start_blocking()
                 self._count_time(idlers, idle, writers, blocked)
             finally:
-                for crew in (*idlers.values(), *writers.values()):
-                    self._notes += [f"{cell.title()}: {text}" for text in crew.leave()]
+                for group in (*idlers.values(), *writers.values()):
+                    self._notes += [f"{cell.title()}: {text}" for text in group.leave()]
         return [
             Entry(cell, "idle reader", "% of a core", idle),
             Entry(cell, "blocked writer", "% of a core", blocked),
@@ -291,16 +293,16 @@ class Bench:
         blocked: dict[str, Figures],
     ) -> None:
         watched = [
-            (crew, who, figures[name], crews, name)
-            for crews, who, figures in ((idlers, "reader", idle), (writers, "writer", blocked))
-            for name, crew in crews.items()
-            if isinstance(crew, IdleReader)
+            (group, who, figures[name], groups, name)
+            for groups, who, figures in ((idlers, "reader", idle), (writers, "writer", blocked))
+            for name, group in groups.items()
+            if isinstance(group, IdleReader)
         ]
         time.sleep(self._pace.settle)  # idle time is what is measured
-        before = [(time.monotonic(), crew.used(who)) for crew, who, *_ in watched]
+        before = [(time.monotonic(), group.used(who)) for group, who, *_ in watched]
         time.sleep(self._pace.count)
-        for (start, used), (crew, who, figures, crews, name) in zip(before, watched, strict=True):
-            share = (crew.used(who) - used) / (time.monotonic() - start)
-            with self._failing(figures, crews, name):
-                crew.stop_idling() if who == "reader" else crew.stop_blocking()
+        for (start, used), (group, who, figures, groups, name) in zip(before, watched, strict=True):
+            share = (group.used(who) - used) / (time.monotonic() - start)
+            with self._failing(figures, groups, name):
+                group.stop_idling() if who == "reader" else group.stop_blocking()
                 figures.samples.append(100 * share)

@@ -23,7 +23,7 @@ from killpoint.targets.shapes import QueueShape
 _BORN_WITHIN = 30.0
 
 
-class Measurer(PoolOrders, PipeOrders):
+class Worker(PoolOrders, PipeOrders):
     """Serves the runner until it says ``leave`` or is gone."""
 
     def __init__(self, line: PeerProtocol, channel: Connection) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from killpoint.bench.peers.peer_protocol import PeerProtocol
-from killpoint.bench.worker import Measurer
+from killpoint.bench.worker import Worker
 from killpoint.errors import KillpointError
 from killpoint.runner.observe.diagnosis import mapped_segments
 
@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1
 _LEAVE_WITHIN = 5.0
 
 
-class _BeMeasurer(BaseException):
+class _BecomeWorker(BaseException):
     """Raised in a forked child, to leave the zygote's stack."""
 
     def __init__(self, descriptor: int) -> None:
@@ -67,11 +67,11 @@ def main() -> None:
     parent = os.getpid()
     try:
         _serve(channel)
-    except _BeMeasurer as child:
+    except _BecomeWorker as child:
         channel.close()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() == parent:
-            Measurer(line, Connection(child.descriptor)).serve()
+            Worker(line, Connection(child.descriptor)).serve()
 
 
 def _load(spec: str, channel: Connection) -> PeerProtocol:
@@ -105,7 +105,7 @@ def _serve(channel: Connection) -> NoReturn:
             descriptor = recv_handle(channel)
             pid = os.fork()
             if pid == 0:
-                raise _BeMeasurer(descriptor)
+                raise _BecomeWorker(descriptor)
             os.close(descriptor)
             pids.add(pid)
             channel.send(pid)

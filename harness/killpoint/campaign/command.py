@@ -131,12 +131,12 @@ def _play(folder: Path, chosen: Settings, budget: float | None) -> int:
         if seconds <= 0:
             raise BadUsage(f"{folder}: its budget is spent; expected --budget TIME for more")
         with (
-            closing(_crew(chosen)) as crew,
+            closing(_worker_pool(chosen)) as pool,
             Journal(settings.journal_of(folder)) as journal,
             telling(console) as tell,
             _stopped() as stopped,
         ):
-            session = Campaign(folder, chosen, crew, journal, past, tell)
+            session = Campaign(folder, chosen, pool, journal, past, tell)
             why = session.play(os.getpid(), seconds, stopped)
         findings = Findings(folder / "findings")
         if not stopped():
@@ -152,7 +152,7 @@ def _play(folder: Path, chosen: Settings, budget: float | None) -> int:
         return status(past, found)
 
 
-def _crew(chosen: Settings) -> WorkerPool:
+def _worker_pool(chosen: Settings) -> WorkerPool:
     resolve(chosen.target)
     if chosen.ray is not None:
         from killpoint.campaign.ray_cluster import Cluster

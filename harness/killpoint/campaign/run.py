@@ -59,14 +59,14 @@ class Campaign:
         self,
         folder: Path,
         settings: Settings,
-        crew: WorkerPool,
+        pool: WorkerPool,
         journal: Journal,
         past: CampaignHistory,
         tell: Tell,
     ) -> None:
         """``past``: what the journal said so far; it grows with the journal."""
         self._folder, self._settings = folder, settings
-        self._crew, self._journal, self._past, self._tell = crew, journal, past, tell
+        self._pool, self._journal, self._past, self._tell = pool, journal, past, tell
         self._findings = Findings(folder / "findings")
         self._reached = reached.load(folder)
         self._plan = Plan(settings.cases(), settings.seed, past)
@@ -101,11 +101,11 @@ class Campaign:
                     why = "nothing more fits into the budget"
                     break
                 self._tell.going(self._past, self._left())
-                ended = self._crew.ended(min(_LOOKS_EVERY, max(0.0, self._left())))
+                ended = self._pool.ended(min(_LOOKS_EVERY, max(0.0, self._left())))
                 if ended is not None:
                     self._settle(ended)
         finally:
-            self._crew.close()
+            self._pool.close()
             self._give_back("interrupted" if stopped() else "budget")
             self._add(Closed(self._now(), why))
         return why
@@ -123,12 +123,12 @@ class Campaign:
         """Begin what there is room for; whether anything is being played."""
         while not self._left() <= 0:
             item = self._plan.next(self._fits)
-            if item is None or not self._crew.room(item):
+            if item is None or not self._pool.room(item):
                 break
             order = self._order(item)
             self._add(Begun(self._now(), item))  # the intent before the act
             self._plan.begin(item)
-            self._crew.begin(order)
+            self._pool.begin(order)
         return bool(self._past.open)
 
     def _fits(self, item: Item) -> bool:
@@ -145,7 +145,7 @@ class Campaign:
             return order
         order.reach = self._reached.of(item.case)
         known = self._examples(item)
-        if self._crew.local:
+        if self._pool.local:
             order.examples = str(known.resolve())
         else:
             order.sent = examples.pack(known)

@@ -71,7 +71,7 @@ class LocalPool:
         self._pool.submit(self._play, order)
 
     def ended(self, within: float) -> WorkResult | None:
-        """See :meth:`Crew.ended`."""
+        """See :meth:`WorkerPool.ended`."""
         try:
             played = self._ends.get(timeout=max(0.0, within))
         except queue.Empty:

@@ -58,7 +58,7 @@ class HangDetector:
         scenario: Scenario,
         log: Log,
         actors: dict[str, RoleProcess],
-        comers: TargetProcesses,
+        target_processes: TargetProcesses,
         serve: Callable[[float], None],
         processor: ProcessorTime,
         folder: Path,
@@ -69,7 +69,7 @@ class HangDetector:
         self._scenario = scenario
         self._log = log
         self._actors = actors
-        self._comers = comers
+        self._target_processes = target_processes
         self._serve = serve
 
     def until(
@@ -146,7 +146,7 @@ class HangDetector:
         if not actor.alive or (order >= 0 and order not in actor.outstanding):
             return  # it came back while it was looked at
         self._log.write("hang", target=actor.name, op=doing, **seen)
-        self._comers.dump("seen", beside=actor.name)
+        self._target_processes.dump("seen", beside=actor.name)
         look_at_maps(self._log, actor)
         self._log.write("intent", fault="kill", target=actor.name, teardown=True)
         FAULTS["kill"].act(actor)
@@ -192,7 +192,7 @@ class HangDetector:
 
         def settled(name: str) -> bool:
             actor = self._actors[name]
-            if name in self._comers.actors:
+            if name in self._target_processes.actors:
                 return actor.held_up or actor.status is not None
             if any(fault.fault == "hold" for fault in actor.armed.values()):
                 return not actor.alive
@@ -234,7 +234,7 @@ class HangDetector:
     def _on_its_way(self, actor: RoleProcess) -> bool:
         """Return whether it runs an operation by which it may yet come to a point."""
         starter = self._actors[self._scenario.roles()[0]]
-        doing = starter if actor.name in self._comers.actors else actor
+        doing = starter if actor.name in self._target_processes.actors else actor
         return doing.alive and bool(doing.outstanding) and not doing.held_up
 
 

@@ -127,9 +127,9 @@ class ForkRole(msgspec.Struct, tag=True):
     """Pid of the process whose mounts, a /dev/shm of the play's own among them, it is to have."""
     net_of: int = 0
     """Pid of the process that keeps the host it is to live in, if the play has hosts."""
-    net_door: int = 0
+    netns_fd: int = 0
     """That process's descriptor of the host's network namespace."""
-    errand: bytes = b""
+    request: bytes = b""
     """Orders of a process that is no role."""
     preforks: bool = False
     """True if the target makes, first of all, the process that its parts are forked from."""

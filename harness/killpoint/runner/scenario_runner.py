@@ -89,8 +89,8 @@ class ScenarioRunner:
         self.folder = folder
         self.zygote = zygote
         self.log = Log(folder / "director.jsonl", "director")
-        self._comers = TargetProcesses(scenario.comers(), self.log)
-        self.actors: dict[str, RoleProcess] = dict(self._comers.actors)
+        self._target_processes = TargetProcesses(scenario.target_roles(), self.log)
+        self.actors: dict[str, RoleProcess] = dict(self._target_processes.actors)
         self.unreached: list[str] = []
         self._strangers = Attackers(zygote, scenario, folder, self.log)
         self._shm_of = shm_of
@@ -102,9 +102,9 @@ class ScenarioRunner:
         self._next = 0
         self._sequence = 0
         self._handle = b""
-        self._in_vain = False
+        self._handshake_failed = False
         self._hosts = hosts
-        self._wire = (
+        self._network = (
             NetnsNetwork(scenario, self.log, hosts) if hosts else RelayNetwork(scenario, self.log)
         )
         elsewhere = hosts.address if hosts else ""
@@ -114,7 +114,7 @@ class ScenarioRunner:
             scenario,
             self.log,
             self.actors,
-            self._comers,
+            self._target_processes,
             self._serve,
             self._processor,
             folder,
@@ -126,15 +126,15 @@ class ScenarioRunner:
         self._listener.listen(128)
         self._listener.setblocking(False)
         self._poll = select.poll()
-        self._ears: dict[int, EventSource] = {}
+        self._sources: dict[int, EventSource] = {}
         self._sitting: TerminalSession | None = None
         if scenario.terminal:
             self._sitting = TerminalSession(
                 folder, self.log, self.actors, partial(self._until, paced=True)
             )
-            self._hear(self._sitting.terminal)
-        self._hear(self._listener)
-        self._hear(zygote.channel)
+            self._register(self._sitting.terminal)
+        self._register(self._listener)
+        self._register(zygote.channel)
 
     # -- the play ---------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class ScenarioRunner:
             opens = isinstance(step, self._system.opens)
             if opens and not self._handle and not self._yet_to_come():
                 break  # there is nothing to attach to: what follows would say nothing
-            if self._in_vain:
+            if self._handshake_failed:
                 break
         self._epilogue()
 
@@ -169,13 +169,17 @@ class ScenarioRunner:
     def _epilogue(self) -> None:
         self._strangers.recall()
         self._until(self._strangers.gone, 10.0, "a stranger did not leave")
-        if self._comers.actors and not self.actors[self.scenario.roles()[0]].alive:
+        if self._target_processes.actors and not self.actors[self.scenario.roles()[0]].alive:
             # A worker that is held, or in native code, must go all the same (SPEC W4).
-            self._granted(self._comers.all_gone, self._comers.within, self._comers.actors)
+            self._granted(
+                self._target_processes.all_gone,
+                self._target_processes.within,
+                self._target_processes.actors,
+            )
         roles = [name for name, actor in self.actors.items() if actor.alive]
         for name in roles:
             self._wake_stopped(self.actors[name])
-        ours = [name for name in roles if name not in self._comers.actors]
+        ours = [name for name in roles if name not in self._target_processes.actors]
         told = [name for name in ours if not self.actors[name].told_to_exit]
         if told:
             names = tuple(told)
@@ -188,15 +192,19 @@ class ScenarioRunner:
         for name in ours:
             if self.actors[name].alive:
                 self._waiting.hang(self.actors[name], "interpreter exit")
-        everybody = self._comers.actors
-        if not self._granted(self._comers.all_gone, self._comers.within, everybody):
-            self._comers.dump("hang", op="leaving")
+        everybody = self._target_processes.actors
+        if not self._granted(
+            self._target_processes.all_gone, self._target_processes.within, everybody
+        ):
+            self._target_processes.dump("hang", op="leaving")
             if "W4" in self.scenario.judges:
-                self._comers.ask_to_leave(lambda done: self._granted(done, 2.0, everybody))
+                self._target_processes.ask_to_leave(
+                    lambda done: self._granted(done, 2.0, everybody)
+                )
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
             self.unreached.append(f"{arm.fault} of {arm.role} at {arm.at}")
             self.log.write("not-reached", target=arm.role, fault=arm.fault)
-        self.unreached += self._wire.missed()
+        self.unreached += self._network.missed()
 
     def _wake_stopped(self, actor: RoleProcess) -> None:
         if actor.held_up:
@@ -205,12 +213,12 @@ class ScenarioRunner:
 
     def close(self) -> None:
         """Release sockets; roles are gone by then."""
-        self._wire.close()
+        self._network.close()
         self._calls.close()
         self._strangers.close()
-        for ear in self._ears.values():
-            if not isinstance(ear, socket.socket) and ear is not self.zygote.channel:
-                ear.close()
+        for source in self._sources.values():
+            if not isinstance(source, socket.socket) and source is not self.zygote.channel:
+                source.close()
         if self._sitting:
             self._sitting.terminal.close()
         self._listener.close()
@@ -270,8 +278,8 @@ class ScenarioRunner:
 
     def _press(self, key: script.Key) -> None:
         assert self._sitting is not None  # scenarios with keys and without a terminal are refused
-        if key == "hang-up" and self._sitting.terminal.fileno() in self._ears:
-            self._forget(self._sitting.terminal.fileno())
+        if key == "hang-up" and self._sitting.terminal.fileno() in self._sources:
+            self._unregister(self._sitting.terminal.fileno())
         self._sitting.press(key)
 
     def _look(self, step: script.ProbeExposure | script.MeasureMemory) -> None:
@@ -307,10 +315,10 @@ class ScenarioRunner:
         rank, routes = self._system.rank(self.scenario, role, step), None
         data = self._system.order_data(self._hosted, step)
         if isinstance(step, self._system.attaches):
-            data, routes = self._handle, self._wire.routes(role)
+            data, routes = self._handle, self._network.routes(role)
         elif isinstance(step, self._system.joins) and self.meeting:
             places = self.meeting.addresses
-            places[role] = self._wire.place(role, places[self.scenario.roles()[0]])
+            places[role] = self._network.place(role, places[self.scenario.roles()[0]])
             data = self.meeting.invitation(role)
         actor.told_to_exit = isinstance(step, script.Exit)
         actor.post(Order(self._number(), step, self._sequence, data, rank, routes))
@@ -344,7 +352,7 @@ class ScenarioRunner:
         look_at_maps(self.log, actor)
         actor.by_itself = Order(self._number(), step)
         actor.hours = step.hours
-        self._wire.aim(actor, step)
+        self._network.aim(actor, step)
         toward = {"toward": step.toward} if step.fault in script.NETWORK_FAULTS else {}
         self.log.write("intent", fault=step.fault, target=actor.name, where=where, **toward)
         struck = actor.pid
@@ -377,38 +385,38 @@ class ScenarioRunner:
         self._timed.look(self.actors.values())
 
     def _take(self, fd: int) -> None:
-        ear = self._ears.get(fd)
-        if ear is None:
+        source = self._sources.get(fd)
+        if source is None:
             return
-        if isinstance(ear, socket.socket):
+        if isinstance(source, socket.socket):
             with contextlib.suppress(BlockingIOError):
-                self._hear(Channel(ear.accept()[0]))
+                self._register(Channel(source.accept()[0]))
             return
-        if isinstance(ear, PageWatch):
-            self._at_page(ear, ear.serve())
+        if isinstance(source, PageWatch):
+            self._at_page(source, source.serve())
             return
-        if isinstance(ear, ProcessWatch):
-            self._forget(fd)
-            self._gone(ear)
+        if isinstance(source, ProcessWatch):
+            self._unregister(fd)
+            self._gone(source)
             return
-        if isinstance(ear, Terminal):
-            if not ear.read():
-                self._forget(fd)
+        if isinstance(source, Terminal):
+            if not source.read():
+                self._unregister(fd)
             return
         try:
-            packet = ear.take()  # acting on another packet may have served this one already
+            packet = source.take()  # acting on another packet may have served this one already
         except Closed:
-            self._forget(fd)
-            if ear is self.zygote.channel:
+            self._unregister(fd)
+            if source is self.zygote.channel:
                 raise Stalled("the zygote ended") from None
             for actor in self.actors.values():
-                actor.hung_up(ear)
-            ear.close()
+                actor.hung_up(source)
+            source.close()
             return
         if isinstance(packet, Exited):
             self._ended(packet)
         elif packet is not None:
-            self._answer(ear, packet)
+            self._answer(source, packet)
 
     def _answer(self, channel: Channel, packet: Packet) -> None:
         if isinstance(packet, Hello):
@@ -424,15 +432,15 @@ class ScenarioRunner:
             if packet.outcome == "injected":
                 actor.struck = step
             if isinstance(step, self._system.opens):
-                self._handle, self._wire.addresses = packet.handle, packet.addresses
+                self._handle, self._network.addresses = packet.handle, packet.addresses
                 self._look_for_started(packet)
             elif isinstance(step, self._system.needed) and packet.outcome != "ok":
-                self._in_vain = True
+                self._handshake_failed = True
             if isinstance(step, (*self._system.opens, *self._system.attaches)):
                 look_at_maps(self.log, actor)
         elif isinstance(packet, Parts):
-            for watch in self._comers.appear(packet.parts):
-                self._hear(watch)
+            for watch in self._target_processes.appear(packet.parts):
+                self._register(watch)
         elif isinstance(packet, Guarded):
             self._guard(actor, packet)
         elif isinstance(packet, Unguarded):
@@ -455,18 +463,18 @@ class ScenarioRunner:
     def _look_for_started(self, packet: Done) -> None:
         """Watch the process that the target started as it was opened, if it is a role."""
         if packet.pid and packet.handle:
-            watch = self._comers.found(self.scenario.comers()[0], packet.pid)
+            watch = self._target_processes.found(self.scenario.target_roles()[0], packet.pid)
             if watch is not None:
-                self._hear(watch)
+                self._register(watch)
 
     def _welcome(self, channel: Channel, hello: Hello) -> None:
         if hello.role not in self.actors:  # a target started more workers than it was to
-            self._forget(channel.fileno())
+            self._unregister(channel.fileno())
             channel.close()
-        elif hello.role in self._comers.actors:
-            watch = self._comers.welcome(channel, hello)
+        elif hello.role in self._target_processes.actors:
+            watch = self._target_processes.welcome(channel, hello)
             if watch is not None:
-                self._hear(watch)
+                self._register(watch)
         elif hello.side:
             self.actors[hello.role].side = channel
             self.actors[hello.role].put(Release(), channel)
@@ -475,11 +483,11 @@ class ScenarioRunner:
             actor.channel, actor.pid = channel, hello.pid
             if self._sitting:
                 self._sitting.terminal.taken()
-                self._hear(ProcessWatch(hello.pid, hello.role))
+                self._register(ProcessWatch(hello.pid, hello.role))
 
     def _ended(self, packet: Exited) -> None:
         self._strangers.ended(packet)
-        for name in set(self.actors) - set(self._comers.actors):
+        for name in set(self.actors) - set(self._target_processes.actors):
             actor = self.actors[name]
             if packet.pid == (actor.pid if self._sitting else actor.child):
                 self._end(actor, packet.status)
@@ -498,8 +506,8 @@ class ScenarioRunner:
 
     def _gone(self, watch: ProcessWatch) -> None:
         """Handle the end of a process that is not the zygote's child: a worker or shell's job."""
-        if watch.role in self._comers.actors:
-            self._comers.gone(watch)
+        if watch.role in self._target_processes.actors:
+            self._target_processes.gone(watch)
             return
         status = watch.status()
         watch.close()
@@ -514,7 +522,7 @@ class ScenarioRunner:
         step = actor.armed.get(packet.id)
         until = step.at.page if step is not None and step.at is not None else None
         fd = actor.channel.fds.pop()
-        self._hear(PageWatch(fd, actor.name, actor.pid, packet, until))
+        self._register(PageWatch(fd, actor.name, actor.pid, packet, until))
         actor.put(Release())
 
     def _at_page(self, watch: PageWatch, where: str) -> None:
@@ -531,20 +539,20 @@ class ScenarioRunner:
         watch.let_go()
 
     def _unguard(self, actor: RoleProcess, packet: Unguarded) -> None:
-        for fd, ear in list(self._ears.items()):
-            if isinstance(ear, PageWatch) and ear.id == packet.id:
-                self.log.write("pages", target=actor.name, arm=ear.id, count=len(ear.order))
-                self._forget(fd)
-                ear.close()
+        for fd, source in list(self._sources.items()):
+            if isinstance(source, PageWatch) and source.id == packet.id:
+                self.log.write("pages", target=actor.name, arm=source.id, count=len(source.order))
+                self._unregister(fd)
+                source.close()
         actor.put(Release())
 
-    def _hear(self, ear: EventSource) -> None:
-        self._ears[ear.fileno()] = ear
-        self._poll.register(ear.fileno(), select.POLLIN)
+    def _register(self, source: EventSource) -> None:
+        self._sources[source.fileno()] = source
+        self._poll.register(source.fileno(), select.POLLIN)
 
-    def _forget(self, fd: int) -> None:
+    def _unregister(self, fd: int) -> None:
         self._poll.unregister(fd)
-        del self._ears[fd]
+        del self._sources[fd]
 
     # -- roles ------------------------------------------------------------------------------
 
@@ -566,7 +574,7 @@ class ScenarioRunner:
             ),
             shm_of=self._shm_of,
             net_of=self._hosts.pid if self._hosts else 0,
-            net_door=self._hosts.door(role) if self._hosts else 0,
+            netns_fd=self._hosts.netns_fd(role) if self._hosts else 0,
             preforks=bool(prefork_modules(self.scenario, self.zygote.loaded)),
         )
         child = self.zygote.fork(order)

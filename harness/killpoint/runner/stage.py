@@ -334,7 +334,7 @@ class Stage:
         try:
             folder.mkdir(mode=0o700)
             call = msgspec.msgpack.encode(remote_call.Call(function, data))
-            order = ForkRole("errand", str(folder), start=remote_call.CALLED, errand=call)
+            order = ForkRole("remote-call", str(folder), start=remote_call.CALLED, request=call)
             pid = self.zygote.fork(order)
             if not self._ends(pid, within):
                 with contextlib.suppress(ProcessLookupError):
@@ -344,7 +344,7 @@ class Stage:
             answer = remote_call.answer(folder)
             if answer is not None:
                 return answer
-            said = (folder / "errand.err").read_text("utf-8", "replace").strip()
+            said = (folder / "remote-call.err").read_text("utf-8", "replace").strip()
             raise CannotWork(f"{function} failed: {(said.splitlines() or ['no word'])[-1]}")
         except OSError as error:
             raise CannotWork(f"cannot keep what {function} says: {error}") from error

@@ -171,7 +171,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         """The names of its front ends."""
         return self.subject().collective().get("front-ends", [])
 
-    def comers(self) -> list[str]:
+    def target_roles(self) -> list[str]:
         """The roles that are processes of the target's: it starts them, they take no orders."""
         return self.subject().started_by_target()
 

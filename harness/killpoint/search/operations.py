@@ -90,7 +90,7 @@ class Operation(msgspec.Struct, frozen=True):
     def plainly(self, id: str, step: AnyStep) -> Scenario:
         """Return the scenario with a harmless step before the call: a count, or an undone stop."""
         rest = [Wait(within=HANG_AFTER_S), *self.counted()]
-        if self.verb == "carry":  # such a point is declared before there are any carriers
+        if self.verb == "carry":  # such a point is declared before there is any thread
             return self.scenario(id, step, *self.lead, *self.during, *rest)
         return self.scenario(id, *self.lead, step, *self.during, *rest)
 

@@ -34,10 +34,10 @@ def search(case_run: CaseRun, scenario: Scenario, asks: Sequence[Ask]) -> Explor
     """
     simulated = scenario.simulated or Simulated()
     several = 1 if asks[0].way == "replay" else min(PROCESSES, len(os.sched_getaffinity(0)))
-    errand = SearchCall(
+    search_call = SearchCall(
         play_of(scenario), simulated.memory, list(asks), case_run.seed, processes=several
     )
-    answer = case_run.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)
+    answer = case_run.call(_WHERE, msgspec.msgpack.encode(search_call), _WITHIN)
     explored = _DECODER.decode(answer)
     if explored.error:
         case_run.inconclusive(f"it could not be simulated: {explored.error}", by_harness=True)

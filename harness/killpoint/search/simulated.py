@@ -81,10 +81,10 @@ class Explored(msgspec.Struct):
 
 
 def answer(target: Target, data: bytes) -> bytes:
-    """Do an errand; both are msgpack."""
-    errand = msgspec.msgpack.decode(data, type=SearchCall)
+    """Carry out a call; both are msgpack."""
+    call = msgspec.msgpack.decode(data, type=SearchCall)
     try:
-        explored = carry_out(target, errand)
+        explored = carry_out(target, call)
     except CannotWork as error:
         explored = Explored([], error=str(error))
     except Diverged as error:
@@ -92,7 +92,7 @@ def answer(target: Target, data: bytes) -> bytes:
     return msgspec.msgpack.encode(explored)
 
 
-def carry_out(target: Target, errand: SearchCall) -> Explored:
+def carry_out(target: Target, call: SearchCall) -> Explored:
     """Search, prove, simplify.
 
     Raises:
@@ -101,7 +101,7 @@ def carry_out(target: Target, errand: SearchCall) -> Explored:
     rewinding = reduces = True
     while True:
         try:
-            return _carry_out(target, errand, rewinding=rewinding, reduces=reduces)
+            return _carry_out(target, call, rewinding=rewinding, reduces=reduces)
         except NotReducible:
             reduces = False
         except NotRewindable:
@@ -110,51 +110,51 @@ def carry_out(target: Target, errand: SearchCall) -> Explored:
             rewinding = False
 
 
-def _carry_out(target: Target, errand: SearchCall, *, rewinding: bool, reduces: bool) -> Explored:
+def _carry_out(target: Target, call: SearchCall, *, rewinding: bool, reduces: bool) -> Explored:
     def playing() -> contextlib.AbstractContextManager[VerifiedRun]:
-        return _played(target, errand, rewinding=rewinding)
+        return _played(target, call, rewinding=rewinding)
 
-    if errand.processes > 1:
-        crew = SearchProcesses(
-            errand.processes, playing, lambda ask, part: _search(errand, ask, part, reduces)
+    if call.processes > 1:
+        search_processes = SearchProcesses(
+            call.processes, playing, lambda ask, part: _search(call, ask, part, reduces)
         )
-        with contextlib.closing(crew):
-            explored, found = _searched(errand, crew.explore)
-            explored.doubt = crew.doubt
+        with contextlib.closing(search_processes):
+            explored, found = _searched(call, search_processes.explore)
+            explored.doubt = search_processes.doubt
         if found is None:
             return explored
         with playing() as proven:
-            _simplify(explored, proven.play, found, errand)
+            _simplify(explored, proven.play, found, call)
         return explored
     with playing() as proven:
         explored, found = _searched(
-            errand, lambda ask, cap: explore(_search(errand, ask, (0, 1), reduces), proven, cap)
+            call, lambda ask, cap: explore(_search(call, ask, (0, 1), reduces), proven, cap)
         )
         explored.doubt = proven.doubt
         if found is not None:
-            _simplify(explored, proven.play, found, errand)
+            _simplify(explored, proven.play, found, call)
     return explored
 
 
 @contextlib.contextmanager
-def _played(target: Target, errand: SearchCall, *, rewinding: bool) -> Generator[VerifiedRun]:
+def _played(target: Target, call: SearchCall, *, rewinding: bool) -> Generator[VerifiedRun]:
     """The play, in the target's own code, once that has filled what it keeps for good."""
-    sockets = Sockets if errand.play.sockets else None
-    around = SimulatedEnvironment(errand.memory, sockets, threads=errand.play.threads)
+    sockets = Sockets if call.play.sockets else None
+    around = SimulatedEnvironment(call.memory, sockets, threads=call.play.threads)
     if isinstance(target, HasPoints):
         around.is_own = target.is_own_code
     with _unheard(), cast("Simulates", target).simulated(around) as box:
-        play = RewindableRun(box, around, errand.play, rewinding=rewinding)
+        play = RewindableRun(box, around, call.play, rewinding=rewinding)
         play.fresh(FixedSchedule(()))
         yield VerifiedRun(play)
 
 
 def _searched(
-    errand: SearchCall, search: Callable[[Ask, int], tuple[Searched, Found | None]]
+    call: SearchCall, search: Callable[[Ask, int], tuple[Searched, Found | None]]
 ) -> tuple[Explored, Found | None]:
     """One search after another, up to the first that finds something."""
     explored = Explored([])
-    for ask in errand.asks:
+    for ask in call.asks:
         searched, found = search(ask, ask.cap)
         explored.searches.append(searched)
         if found is not None:
@@ -201,20 +201,20 @@ def search_of(
             return Replay(ask.schedule)
 
 
-def _search(errand: SearchCall, ask: Ask, part: tuple[int, int], reduces: bool) -> Search:
+def _search(call: SearchCall, ask: Ask, part: tuple[int, int], reduces: bool) -> Search:
     """Return the search, reduced where tasks share nothing but simulated memory."""
-    play = errand.play
+    play = call.play
     if not (reduces and play.reducible):
-        return search_of(ask, errand.seed, part)
-    by_turns = errand.memory == "sequential" and play.shape.readers == 1
+        return search_of(ask, call.seed, part)
+    by_turns = call.memory == "sequential" and play.shape.readers == 1
     least = 1 if ask.way == "delays" else 0
-    return search_of(ask, errand.seed, part, Reduction(by_turns=by_turns, least=least))
+    return search_of(ask, call.seed, part, Reduction(by_turns=by_turns, least=least))
 
 
-def _simplify(explored: Explored, play: RewindableRun, found: Found, errand: SearchCall) -> None:
+def _simplify(explored: Explored, play: RewindableRun, found: Found, call: SearchCall) -> None:
     explored.doubt = ""
-    if errand.asks[0].way != "replay":
-        found = shrink(play, found, errand.shrinking)
+    if call.asks[0].way != "replay":
+        found = shrink(play, found, call.shrinking)
     ending, violation = play.fresh(FixedSchedule(found.choices), recording=True)
     if violation is None:
         explored.doubt = f"{found.violation.cause}; but the same schedule, written down, held"

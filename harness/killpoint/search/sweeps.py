@@ -29,7 +29,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import TooLittleRoom, chosen, count_lines
 from killpoint.search.operations import Operation
 
-_GIVEN = 8.0
+_HANG_AFTER_S = 8.0
 _STANDS = 0.03
 """Seconds that a stopped role stands while the others go on or wait for it."""
 _PATIENT = 3.5
@@ -70,14 +70,19 @@ def _in_queue(operation: Operation) -> list[AnyStep]:
         tried = [Attach((role,))] if operation.verb == "attach" else []
         here = tuple(each for each in ("writer", "reader-0", "reader-1") if each != role)
         whole = ("all",) if operation.verb == "ready" else here
-        return [*tried, Ready(whole, timeout=_SHORT), Wait(within=_GIVEN)]
+        return [*tried, Ready(whole, timeout=_SHORT), Wait(within=_HANG_AFTER_S)]
     if operation.verb == "make":
-        return [*operation.during, Wait(within=_GIVEN)]
+        return [*operation.during, Wait(within=_HANG_AFTER_S)]
     other: tuple[str, ...] = ("readers",) if role == "writer" else ("reader-0",)
     more: list[AnyStep] = [Receive(60, other, timeout=_PATIENT)]
     if role != "writer":
         more += [Send([Message(repeat=20)]), Wait(("writer",), within=4.0), Close(("writer",))]
-    return [*operation.during, Wait((role,), within=_GIVEN), *more, Wait(within=_GIVEN)]
+    return [
+        *operation.during,
+        Wait((role,), within=_HANG_AFTER_S),
+        *more,
+        Wait(within=_HANG_AFTER_S),
+    ]
 
 
 def _in_group(operation: Operation) -> list[AnyStep]:
@@ -86,19 +91,27 @@ def _in_group(operation: Operation) -> list[AnyStep]:
     if operation.verb == "join":
         # Killed at the end of it, all may be whole: who needs it next is told.
         meets = Barrier(others, timeout=_SHORT)
-        return [Join(timeout=_SHORT), Wait(within=_GIVEN), meets, Wait(others, within=_GIVEN)]
+        return [
+            Join(timeout=_SHORT),
+            Wait(within=_HANG_AFTER_S),
+            meets,
+            Wait(others, within=_HANG_AFTER_S),
+        ]
     if role == "rank-0":
-        meet: list[AnyStep] = [Barrier(others, timeout=_GIVEN), Wait(others, within=_GIVEN)]
+        meet: list[AnyStep] = [
+            Barrier(others, timeout=_HANG_AFTER_S),
+            Wait(others, within=_HANG_AFTER_S),
+        ]
         # Killed while it leaves, it may have said so before: then a later call is told once more.
-        again = [Wait((role,), within=_GIVEN), *meet] if operation.verb == "leave" else []
+        again = [Wait((role,), within=_HANG_AFTER_S), *meet] if operation.verb == "leave" else []
         return [*operation.during, *meet, *again]
     first, last = others[0], others[-1]
     rest: list[AnyStep] = [
-        Wait(within=_GIVEN + 4.0),
+        Wait(within=_HANG_AFTER_S + 4.0),
         SendTo(last, first, [Message(repeat=2)]),
         ReceiveFrom((first,), last, 2, timeout=3.0),
         ReceiveFrom(others, role, 4, timeout=3.0),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
     ]
     return [*operation.during, *rest]
 

@@ -209,8 +209,8 @@ class Scheduler:
                 if task is not None:
                     self._run(task)
                     task.let.switch()
-                    self._bury()
-        self._unwind()
+                    self._reap()
+        self._abort_all()
         if self._error is not None:
             raise self._error
         how = self._how or "done"
@@ -484,7 +484,7 @@ class Scheduler:
         if self._how is not None:
             raise Abort
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         """Remove the task that ran last, whose end has brought control back to the hub."""
         task = self._running
         self._run(None)
@@ -495,7 +495,7 @@ class Scheduler:
         self._stirred = True
         if task.error is not None and self._how is None:
             self._stop("done")
-            self._unwind()
+            self._abort_all()
             raise task.error
 
     def _sleep(self, task: _Task, label: str) -> None:
@@ -525,9 +525,9 @@ class Scheduler:
         self._stirred = False
         for task in list(self._asleep):
             if task.ready is None or task.ready():
-                self._rouse(task)
+                self._wake_task(task)
 
-    def _rouse(self, task: _Task) -> None:
+    def _wake_task(self, task: _Task) -> None:
         self._asleep.remove(task)
         self._spinning -= task.ready is None
         task.label = ""
@@ -546,7 +546,7 @@ class Scheduler:
             self.now += _TICKS[self._ticks]
             self._ticks += 1
             for task in spinning:
-                self._rouse(task)
+                self._wake_task(task)
             return True
         self._stop("deadlock")
         return False
@@ -564,7 +564,7 @@ class Scheduler:
         self._stirred = True
         for task in list(self._asleep):
             if task.deadline is not None and task.deadline <= self.now:
-                self._rouse(task)
+                self._wake_task(task)
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -594,7 +594,7 @@ class Scheduler:
         unfinished.sort(key=lambda task: self._progressed.get(task.name, 0))
         self._waiting = {task.name: task.label or "its turn" for task in unfinished}
 
-    def _unwind(self) -> None:
+    def _abort_all(self) -> None:
         """Abort the remaining tasks; ``point`` raises again when they call it on their way out."""
         for task in self._tasks:
             self._run(task)

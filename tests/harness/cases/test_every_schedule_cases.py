@@ -30,8 +30,8 @@ _ONE = QueueShape(readers=1, chunk_bytes=160, chunks=4)
 
 
 def _explored(play: Play, bound: int, memory: str = "sequential") -> Explored:
-    errand = SearchCall(play, memory, [Ask("preemptions", bound)])
-    return carry_out(RefengineTarget(), errand)
+    call = SearchCall(play, memory, [Ask("preemptions", bound)])
+    return carry_out(RefengineTarget(), call)
 
 
 def _scenario(*steps: object, late: bool = False) -> Scenario:

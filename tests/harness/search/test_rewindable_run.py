@@ -127,8 +127,8 @@ class Forgetful:
 
 def test_what_a_target_keeps_elsewhere_convicts_nobody() -> None:
     play = Delivery(QueueShape(readers=1, chunk_bytes=80, chunks=1), 3)
-    errand = SearchCall(play, "sequential", [Ask("preemptions", 2, 1_000)])
-    explored = carry_out(cast("Any", Forgetful()), errand)
+    call = SearchCall(play, "sequential", [Ask("preemptions", 2, 1_000)])
+    explored = carry_out(cast("Any", Forgetful()), call)
     assert explored.violation is None
     assert explored.doubt == ""
     assert explored.searches[0].complete

@@ -144,8 +144,8 @@ def test_the_search_goes_on_after_what_does_not_replay() -> None:
 
 def test_a_schedule_of_something_else_is_a_doubt() -> None:
     play = Delivery(QueueShape(readers=1, chunk_bytes=80, chunks=1), 1)
-    errand = SearchCall(play, "sequential", [Ask("replay", schedule=[9])])
-    done = answer(RefengineTarget(), msgspec.msgpack.encode(errand))
+    call = SearchCall(play, "sequential", [Ask("replay", schedule=[9])])
+    done = answer(RefengineTarget(), msgspec.msgpack.encode(call))
     explored = msgspec.msgpack.decode(done, type=Explored)
     assert "does not fit this run" in explored.doubt
 
@@ -163,9 +163,9 @@ def test_a_reader_that_waits_for_ever_is_a_hang_and_named() -> None:
 
 def test_a_search_says_how_many_schedules_a_second_it_tried() -> None:
     play = Delivery(QueueShape(readers=1, chunk_bytes=80, chunks=1), 3)
-    errand = SearchCall(play, "sequential", [Ask("preemptions", 2, 400)])
+    call = SearchCall(play, "sequential", [Ask("preemptions", 2, 400)])
     explored = msgspec.msgpack.decode(
-        answer(RefengineTarget(), msgspec.msgpack.encode(errand)), type=Explored
+        answer(RefengineTarget(), msgspec.msgpack.encode(call)), type=Explored
     )
     (searched,) = explored.searches
     assert explored.violation is None

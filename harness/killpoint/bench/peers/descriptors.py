@@ -15,7 +15,7 @@ class HandOver:
 
     def __init__(self, for_rank: Sequence[Sequence[int]]) -> None:
         self._for_rank = for_rank
-        self._folder = Path(tempfile.mkdtemp(prefix="door-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="hand-over-"))
         self.path = str(self._folder / "s")
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(self.path)
@@ -44,7 +44,7 @@ class HandOver:
             self._folder.rmdir()
 
 
-def knock(path: str, rank: int, timeout: float | None) -> list[int]:
+def receive_descriptors(path: str, rank: int, timeout: float | None) -> list[int]:
     """Return the file descriptors that the writer holds for this rank.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from killpoint.bench.peers.descriptors import HandOver, knock
+from killpoint.bench.peers.descriptors import HandOver, receive_descriptors
 from killpoint.targets.shapes import QueueShape
 
 
@@ -24,13 +24,13 @@ class WakePeer:
 
     def handle(self, end: _Waker) -> str:
         """Return the path at which the eventfds are handed out."""
-        return end.door.path
+        return end.hand_over.path
 
-    def attach(self, handle: str, rank: int) -> _Sleeper:
+    def attach(self, handle: str, rank: int) -> _Sleeping:
         """Return the end of one reader, whose eventfd arrives in ``ready``."""
-        return _Sleeper(handle, rank)
+        return _Sleeping(handle, rank)
 
-    def ready(self, end: _Waker | _Sleeper, timeout: float | None) -> None:
+    def ready(self, end: _Waker | _Sleeping, timeout: float | None) -> None:
         """Hand them over."""
         end.ready(timeout)
 
@@ -39,12 +39,12 @@ class WakePeer:
         del timeout
         end.enqueue(obj)
 
-    def receive(self, end: _Sleeper, timeout: float | None) -> Any:
+    def receive(self, end: _Sleeping, timeout: float | None) -> Any:
         """Sleep."""
         del timeout
         return end.dequeue()
 
-    def close(self, end: _Waker | _Sleeper) -> None:
+    def close(self, end: _Waker | _Sleeping) -> None:
         """Close."""
         end.close()
 
@@ -52,10 +52,10 @@ class WakePeer:
 class _Waker:
     def __init__(self, readers: int) -> None:
         self._bells = [os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE) for _ in range(readers)]
-        self.door = HandOver([[bell] for bell in self._bells])
+        self.hand_over = HandOver([[bell] for bell in self._bells])
 
     def ready(self, timeout: float | None) -> None:
-        self.door.serve(timeout)
+        self.hand_over.serve(timeout)
 
     def enqueue(self, obj: Any) -> None:
         del obj
@@ -63,18 +63,18 @@ class _Waker:
             os.eventfd_write(bell, 1)
 
     def close(self) -> None:
-        self.door.close()
+        self.hand_over.close()
         for bell in self._bells:
             os.close(bell)
 
 
-class _Sleeper:
+class _Sleeping:
     def __init__(self, path: str, rank: int) -> None:
         self._path, self._rank = path, rank
         self._bell = -1
 
     def ready(self, timeout: float | None) -> None:
-        (self._bell,) = knock(self._path, self._rank, timeout)
+        (self._bell,) = receive_descriptors(self._path, self._rank, timeout)
 
     def dequeue(self) -> None:
         os.eventfd_read(self._bell)

@@ -6,7 +6,7 @@ import multiprocessing
 from multiprocessing.connection import Connection
 from typing import Any
 
-from killpoint.bench.peers.descriptors import HandOver, knock
+from killpoint.bench.peers.descriptors import HandOver, receive_descriptors
 from killpoint.targets.shapes import QueueShape
 
 
@@ -22,7 +22,7 @@ class PipePeer:
 
     def handle(self, end: _Writer) -> str:
         """Return the path at which the reading ends are handed out."""
-        return end.door.path
+        return end.hand_over.path
 
     def attach(self, handle: str, rank: int) -> _Reader:
         """Return one reading end, whose descriptor arrives in ``ready``."""
@@ -52,10 +52,10 @@ class _Writer:
         pipes = [multiprocessing.Pipe(duplex=False) for _ in range(readers)]
         self._reading = [reading for reading, _ in pipes]
         self._writing = [writing for _, writing in pipes]
-        self.door = HandOver([[reading.fileno()] for reading in self._reading])
+        self.hand_over = HandOver([[reading.fileno()] for reading in self._reading])
 
     def ready(self, timeout: float | None) -> None:
-        self.door.serve(timeout)
+        self.hand_over.serve(timeout)
         for reading in self._reading:
             reading.close()
 
@@ -64,7 +64,7 @@ class _Writer:
             writing.send(obj)
 
     def close(self) -> None:
-        self.door.close()
+        self.hand_over.close()
         for connection in (*self._reading, *self._writing):
             connection.close()
 
@@ -75,7 +75,7 @@ class _Reader:
         self._reading: Connection | None = None
 
     def ready(self, timeout: float | None) -> None:
-        (descriptor,) = knock(self._path, self._rank, timeout)
+        (descriptor,) = receive_descriptors(self._path, self._rank, timeout)
         self._reading = Connection(descriptor, writable=False)
         self.dequeue = self._reading.recv
 

@@ -65,10 +65,10 @@ class PipeOutcome(msgspec.Struct):
 class Ends:
     """One peer's pipe: two processes that wait unless they are sampled."""
 
-    def __init__(self, nursery: ProcessFactory) -> None:
+    def __init__(self, factory: ProcessFactory) -> None:
         """Fork them; ``start`` makes the pipe."""
-        self._members: list[FactoryProcess] = [nursery.fork("sender")]
-        self._members.append(nursery.fork("receiver"))
+        self._members: list[FactoryProcess] = [factory.fork("sender")]
+        self._members.append(factory.fork("receiver"))
 
     def start(self, pace: PipePace) -> bool:
         """Make the pipe and warm it up; False if the peer has none."""
@@ -115,7 +115,7 @@ class PipeBench:
         """``peers``: names and what a zygote takes for them, the target first."""
         self._peers, self._pace, self._seed, self._tell = list(peers), pace, seed, tell
         self._random = random.Random(seed)
-        self._nurseries: dict[str, ProcessFactory] = {}
+        self._factories: dict[str, ProcessFactory] = {}
 
     def run(self, missing: dict[str, str]) -> PipeOutcome:
         """Measure everything."""
@@ -126,14 +126,14 @@ class PipeBench:
             for name, spec in self._peers:
                 with failing(trips[name]):
                     self._tell(f"loading {name}")
-                    self._nurseries[name] = ProcessFactory(name, spec, folder)
+                    self._factories[name] = ProcessFactory(name, spec, folder)
             for number in range(self._pace.groups):
                 self._tell("trips", number, self._pace.groups)
                 self._group(trips)
-            versions = {name: each.version for name, each in self._nurseries.items()}
+            versions = {name: each.version for name, each in self._factories.items()}
         finally:
-            for nursery in self._nurseries.values():
-                nursery.close()
+            for factory in self._factories.values():
+                factory.close()
             shutil.rmtree(folder, ignore_errors=True)
         return PipeOutcome(
             target=self._peers[0][0],
@@ -149,10 +149,10 @@ class PipeBench:
     def _group(self, figures: dict[str, Figures]) -> None:
         ends: dict[str, Ends] = {}
         try:
-            for name, nursery in self._nurseries.items():
+            for name, factory in self._factories.items():
                 if figures[name].missing is None:
                     with failing(figures[name]):
-                        ends[name] = Ends(nursery)
+                        ends[name] = Ends(factory)
                         if not ends[name].start(self._pace):
                             figures[name].missing = "it has no pipe here"
             order = list(ends)

@@ -73,9 +73,9 @@ class PoolOutcome(msgspec.Struct):
 class Caller:
     """One peer's pool in a process of its own; it runs only while it is sampled."""
 
-    def __init__(self, nursery: ProcessFactory) -> None:
+    def __init__(self, factory: ProcessFactory) -> None:
         """Fork its process; ``start`` makes the pool."""
-        self._member: FactoryProcess = nursery.fork("executor")
+        self._member: FactoryProcess = factory.fork("executor")
         self._pids = [self._member.pid]
 
     def start(self) -> None:
@@ -122,7 +122,7 @@ class PoolBench:
         """``peers``: names and what a zygote takes for them, the target first."""
         self._peers, self._pace, self._seed, self._tell = list(peers), pace, seed, tell
         self._random = random.Random(seed)
-        self._nurseries: dict[str, ProcessFactory] = {}
+        self._factories: dict[str, ProcessFactory] = {}
 
     def run(self, missing: dict[str, str]) -> PoolOutcome:
         """Measure everything."""
@@ -134,15 +134,15 @@ class PoolBench:
             for name, spec in self._peers:
                 with failing(calls[name]):
                     self._tell(f"loading {name}")
-                    self._nurseries[name] = ProcessFactory(name, spec, folder)
+                    self._factories[name] = ProcessFactory(name, spec, folder)
             for number in range(self._pace.groups):
                 self._tell("calls", number, self._pace.groups)
                 self._calls(calls)
             self._starts(starts)
-            versions = {name: each.version for name, each in self._nurseries.items()}
+            versions = {name: each.version for name, each in self._factories.items()}
         finally:
-            for nursery in self._nurseries.values():
-                nursery.close()
+            for factory in self._factories.values():
+                factory.close()
             shutil.rmtree(folder, ignore_errors=True)
         return PoolOutcome(
             target=self._peers[0][0],
@@ -159,10 +159,10 @@ class PoolBench:
     def _calls(self, figures: dict[str, Figures]) -> None:
         callers: dict[str, Caller] = {}
         try:
-            for name, nursery in self._nurseries.items():
+            for name, factory in self._factories.items():
                 if figures[name].missing is None:
                     with failing(figures[name]):
-                        callers[name] = Caller(nursery)
+                        callers[name] = Caller(factory)
                         callers[name].start()
             order = list(callers)
             self._random.shuffle(order)
@@ -180,10 +180,10 @@ class PoolBench:
 
     def _starts(self, figures: dict[str, Figures]) -> None:
         """Pools of torch workers, from a process that has torch; the first is not counted."""
-        nursery = self._nurseries.get(self._peers[0][0])
-        if nursery is None:
+        factory = self._factories.get(self._peers[0][0])
+        if factory is None:
             return
-        member = nursery.fork("executor")
+        member = factory.fork("executor")
         try:
             with failing(figures["default"]):
                 member.do(_WITHIN, "have", "torch")

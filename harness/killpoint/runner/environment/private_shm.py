@@ -29,7 +29,7 @@ class PrivateShm:
     def __init__(self, zygote: Zygote, folder: Path, size: int) -> None:
         """Have it mounted; ``refused`` has the reason if it could not be."""
         self._zygote = zygote
-        order = ForkRole(KEEPER, str(folder), start=KEEPER, errand=str(size).encode())
+        order = ForkRole(KEEPER, str(folder), start=KEEPER, request=str(size).encode())
         self.pid = zygote.fork(order)
         self.path = Path(f"/proc/{self.pid}/root/dev/shm")
         self.refused = self._answer(_word(folder))

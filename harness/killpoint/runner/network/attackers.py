@@ -21,7 +21,7 @@ from killpoint.runner.processes.zygote_client import Zygote
 from killpoint.runner.protocol import Exited, ForkRole
 from killpoint.scenario import Attack, Broadcast, PipeSend, Scenario, Send, SendTo
 
-_STANDS_WITHIN = 30.0
+_READY_WITHIN = 30.0
 """Seconds for each port: a crowd at a listener that accepts no more connections waits for a
 while."""
 _RECOVERS_WITHIN = 6.0
@@ -64,7 +64,7 @@ class Attackers:
         before = memory_usage.tree(pid) if step.how == "flood" else None
         logged = memory_usage.logged(self._folder, step.role)
         name = self._send(step.how, ports, pid if lurks else 0)
-        within = _STANDS_WITHIN * max(1, len(ports))
+        within = _READY_WITHIN * max(1, len(ports))
         until(lambda: self._stands(name) or self._ended(name), within, f"{name} did not start")
         if not self._stands(name):
             raise Stalled(f"{name} ended before it had been at every port")
@@ -88,11 +88,11 @@ class Attackers:
     def _send(self, how: str, addresses: Sequence[tuple[str, int]], pid: int) -> str:
         """Send one to these addresses, or to any that a process tree opens; return its name."""
         name = f"stranger-{len(list(self._folder.glob('stranger-*.jsonl'))) + 1}"
-        errand = AttackOrders(
+        orders = AttackOrders(
             how, list(addresses), self._scenario.seed, _messages(self._scenario), pid
         )
         order = ForkRole(
-            name, str(self._folder), start=STRANGER, errand=msgspec.json.encode(errand)
+            name, str(self._folder), start=STRANGER, request=msgspec.json.encode(orders)
         )
         self._pids[self._zygote.fork(order)] = name
         return name

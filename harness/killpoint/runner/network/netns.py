@@ -95,8 +95,8 @@ class Hosts:
         listener.bind(str(folder / "h"))
         listener.listen(1)
         listener.setblocking(False)
-        errand = msgspec.json.encode(self.names)
-        self.pid = zygote.fork(ForkRole(KEEPER, str(folder), start=KEEPER, errand=errand))
+        request = msgspec.json.encode(self.names)
+        self.pid = zygote.fork(ForkRole(KEEPER, str(folder), start=KEEPER, request=request))
         self._channel: socket.socket | None = None
         self._doors: dict[str, int] = {}
         try:
@@ -129,7 +129,7 @@ class Hosts:
         """Return the address of the host that a role lives in."""
         return str(_address(self.names.index(self.of(role))))
 
-    def door(self, role: str) -> int:
+    def netns_fd(self, role: str) -> int:
         """Return the keeper's descriptor of the namespace that a role lives in."""
         return self._doors[self.of(role)]
 
@@ -181,18 +181,18 @@ class Hosts:
         return data
 
 
-def join(pid: int, door: int) -> None:
+def join(pid: int, netns_fd: int) -> None:
     """Enter a host (and its keeper's user namespace, where that gave the right to make it)."""
     namespaces.join(Path(f"/proc/{pid}/ns/user"), Path("/proc/self/ns/user"))
-    namespaces.join(Path(f"/proc/{pid}/fd/{door}"), Path("/proc/self/ns/net"))
+    namespaces.join(Path(f"/proc/{pid}/fd/{netns_fd}"), Path("/proc/self/ns/net"))
 
 
-def keep(folder: Path, errand: bytes) -> None:
+def keep(folder: Path, request: bytes) -> None:
     """Run the keeper: make the hosts, report the result, obey until the runner closes."""
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     channel.connect(str(folder / "h"))
     try:
-        keeper = _Keeper(msgspec.json.decode(errand, type=list[str]))
+        keeper = _Keeper(msgspec.json.decode(request, type=list[str]))
     except OSError as error:
         channel.send(msgspec.json.encode(_Ready(str(error))))
         return

@@ -20,7 +20,7 @@ from killpoint.history.log import Log
 from killpoint.runner import payload
 from killpoint.runner.environment.canary import canary
 from killpoint.runner.network.flood import Crowd, as_itself, as_stranger, stay
-from killpoint.runner.network.store_attacker import StoreIntruder
+from killpoint.runner.network.store_attacker import StoreAttacker
 
 STRANGER = "stranger"
 """Start method of a stranger's process."""
@@ -61,20 +61,20 @@ class AttackOrders(msgspec.Struct):
 
 def run(name: str, folder: Path, data: bytes) -> None:
     """Execute the orders until the runner has put ``NAME.stop`` into the folder."""
-    errand = msgspec.json.decode(data, type=AttackOrders)
+    orders = msgspec.json.decode(data, type=AttackOrders)
     log = Log(folder / f"{name}.jsonl", name)
-    if errand.how in ("flood", "lurk"):
-        _crowd(errand, log, folder, name)
+    if orders.how in ("flood", "lurk"):
+        _crowd(orders, log, folder, name)
         return
     for module in ("encodings.idna", "zmq.utils.monitor"):
         importlib.import_module(module)  # later another user may read none of our files
     uid = as_stranger()
-    stranger = _Attacker(errand, log, folder)
+    stranger = _Attacker(orders, log, folder)
     end = time.monotonic() + _STAYS_AT_MOST
     stranger.connect()
     stranger.meet()
     stranger.turn()
-    log.write("stranger-stands", how=errand.how, ports=len(errand.addresses), uid=uid)
+    log.write("stranger-stands", how=orders.how, ports=len(orders.addresses), uid=uid)
     while time.monotonic() < end:
         with as_itself():
             if (folder / f"{name}.stop").exists():
@@ -82,48 +82,48 @@ def run(name: str, folder: Path, data: bytes) -> None:
         stranger.turn()
     for _ in range(_LAST_LOOKS):
         stranger.turn()
-    log.write("stranger-leaves", how=errand.how)
+    log.write("stranger-leaves", how=orders.how)
     stranger.close()
 
 
-def _crowd(errand: AttackOrders, log: Log, folder: Path, name: str) -> None:
+def _crowd(orders: AttackOrders, log: Log, folder: Path, name: str) -> None:
     crowd, uid = Crowd(log), as_stranger()
     try:
-        crowd.flood(errand.addresses)
-        log.write("stranger-stands", how=errand.how, ports=len(errand.addresses), uid=uid)
-        stay(crowd, folder, name, errand.pid, _STAYS_AT_MOST, errand.spared)
-        log.write("stranger-leaves", how=errand.how, ports=crowd.ports)
+        crowd.flood(orders.addresses)
+        log.write("stranger-stands", how=orders.how, ports=len(orders.addresses), uid=uid)
+        stay(crowd, folder, name, orders.pid, _STAYS_AT_MOST, orders.spared)
+        log.write("stranger-leaves", how=orders.how, ports=crowd.ports)
     finally:
         crowd.close()
 
 
 class _Attacker:
-    def __init__(self, errand: AttackOrders, log: Log, folder: Path) -> None:
-        self._errand = errand
+    def __init__(self, orders: AttackOrders, log: Log, folder: Path) -> None:
+        self._orders = orders
         self._log = log
         self._trace = folder / "canary.jsonl"
         self._context = zmq.Context()
         self._zmtp: dict[zmq.Socket[bytes], tuple[str, int]] = {}
         self._meetings: dict[zmq.Socket[bytes], zmq.Socket[bytes]] = {}
         self._raw: dict[socket.socket, tuple[str, int]] = {}
-        self._stores: list[StoreIntruder] = []
+        self._stores: list[StoreAttacker] = []
         self._poller = zmq.Poller()
         self._rounds = 0
 
     def connect(self) -> None:
-        for host, port in self._errand.addresses:
+        for host, port in self._orders.addresses:
             target = _reachable(host)
             self._plain(target, port)
-            listens = self._errand.how == "listen"
+            listens = self._orders.how == "listen"
             for kind in _FROM_LISTENERS if listens else _TO_LISTENERS:
                 self._peer(kind, target, port)
-        addresses = [(_reachable(host), port) for host, port in self._errand.addresses]
-        self._stores = StoreIntruder.among(addresses)
+        addresses = [(_reachable(host), port) for host, port in self._orders.addresses]
+        self._stores = StoreAttacker.among(addresses)
         for store in self._stores:
             self._log.write("stranger-let-in", way="TCP store", port=store.port)
 
     def _plain(self, host: str, port: int) -> None:
-        bodies = [b""] if self._errand.how == "listen" else self._framed()
+        bodies = [b""] if self._orders.how == "listen" else self._framed()
         for body in bodies:
             try:
                 line = socket.create_connection((host, port), timeout=2.0)
@@ -155,7 +155,7 @@ class _Attacker:
         self._zmtp[peer] = (kind, port)
         if kind not in ("PUSH", "PUB"):
             self._poller.register(peer, zmq.POLLIN)
-        if kind == "REQ" and self._errand.how == "listen":
+        if kind == "REQ" and self._orders.how == "listen":
             with contextlib.suppress(zmq.ZMQError):
                 peer.send(b"", zmq.NOBLOCK)
 
@@ -178,7 +178,7 @@ class _Attacker:
 
     def turn(self) -> None:
         """Receive for a tick, after sending if the orders are to."""
-        if self._errand.how == "speak" and self._rounds < _SPOKEN:
+        if self._orders.how == "speak" and self._rounds < _SPOKEN:
             self._rounds += 1
             self._speak()
         if self._zmtp or self._raw:
@@ -193,7 +193,7 @@ class _Attacker:
             if line.fileno() in ready:
                 self._read(line, way, port)
         for store in self._stores:
-            if self._errand.how == "listen":
+            if self._orders.how == "listen":
                 for key, value in store.values():
                     self._note("TCP store", store.port, value, key)
 
@@ -224,8 +224,8 @@ class _Attacker:
         line.close()
 
     def _note(self, way: str, port: int, data: bytes, key: str = "") -> None:
-        holds = payload.recognised(data, self._errand.seed, self._errand.count)
-        words = enumerate(self._errand.words)
+        holds = payload.recognised(data, self._orders.seed, self._orders.count)
+        words = enumerate(self._orders.words)
         holds = holds or [number for number, word in words if word.encode() in data]
         self._log.write(
             "stranger-got",

@@ -19,7 +19,7 @@ _AT_ONCE = 8
 is busy then."""
 
 
-class StoreIntruder:
+class StoreAttacker:
     """Client without an invitation."""
 
     def __init__(self, store: Any, port: int) -> None:
@@ -29,7 +29,7 @@ class StoreIntruder:
         self._seen: set[tuple[str, bytes]] = set()
 
     @classmethod
-    def among(cls, addresses: Sequence[tuple[str, int]]) -> list[StoreIntruder]:
+    def among(cls, addresses: Sequence[tuple[str, int]]) -> list[StoreAttacker]:
         """Return a client of each address that answers as such a store does, all asked at once."""
         asked = [(address, _asked(*address)) for address in addresses]
         end = time.monotonic() + _TRIED_FOR * (1 + len(asked) / _AT_ONCE)

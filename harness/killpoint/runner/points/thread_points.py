@@ -22,12 +22,12 @@ _MONITORING: Any = getattr(sys, "monitoring", None)
 """``sys.monitoring``, which Python 3.12 and later have; None before."""
 
 
-class Carriers:
+class ThreadPoints:
     """Watch over every thread but the main one, active only while a point is armed."""
 
-    def __init__(self, presence: TargetAgent, is_own: Callable[[CodeType], bool]) -> None:
+    def __init__(self, agent: TargetAgent, is_own: Callable[[CodeType], bool]) -> None:
         """``presence``: the channel by which any thread may report that it is at a point."""
-        self._presence = presence
+        self._agent = agent
         self._is_own = is_own
         self._arm: Armed | None = None
         self._counts = False
@@ -39,13 +39,13 @@ class Carriers:
 
     def watch(self) -> None:
         """Watch threads that begin from now on; called before the role's end is made."""
-        self._arm = self._presence.due("carry")
+        self._arm = self._agent.due("carry")
         if self._arm is None:
             return
         if _MONITORING is None:
             threading.settrace(self._call)
             return
-        _MONITORING.use_tool_id(_TOOL, "killpoint-carriers")
+        _MONITORING.use_tool_id(_TOOL, "killpoint-threads")
         _MONITORING.register_callback(_TOOL, _MONITORING.events.LINE, self._monitored)
         _MONITORING.set_events(_TOOL, _MONITORING.events.LINE)
 
@@ -66,7 +66,7 @@ class Carriers:
             _MONITORING.register_callback(_TOOL, _MONITORING.events.LINE, None)
             _MONITORING.free_tool_id(_TOOL)
         if not self._reached:
-            self._presence.log.write("lines", op="carry", arm=arm.id, count=self._count)
+            self._agent.log.write("lines", op="carry", arm=arm.id, count=self._count)
 
     def _call(self, frame: FrameType, event: str, _arg: object) -> Any:
         return self._step if event == "call" and self._is_own(frame.f_code) else None
@@ -95,4 +95,4 @@ class Carriers:
             if at != arm.point.line:
                 return
             self._reached = True
-        self._presence.meet(arm, f"{Path(code.co_filename).name}:{line} in {code.co_name}")
+        self._agent.meet(arm, f"{Path(code.co_filename).name}:{line} in {code.co_name}")

@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 class WorkerLines:
     """Watch from the end of a worker's method to the next one: the ops ``start`` and ``serve``."""
 
-    def __init__(self, presence: TargetAgent) -> None:
+    def __init__(self, agent: TargetAgent) -> None:
         """Start without a watch."""
-        self._presence = presence
+        self._agent = agent
         self._watch: _Watch | None = None
 
     def begin(self, op: str) -> None:
         """Begin to watch; called as a method is about to return to the target."""
         if threading.current_thread() is not threading.main_thread():
             return
-        arm = self._presence.due(op)
+        arm = self._agent.due(op)
         is_own = _own_code() if arm is not None else None
         if arm is None:
             return
         if is_own is None:
-            self._presence.log.write("unable", error="the target has no points")
+            self._agent.log.write("unable", error="the target has no points")
             return
-        self._watch = _Watch(self._presence, arm, is_own)
+        self._watch = _Watch(self._agent, arm, is_own)
 
     def end(self) -> None:
         """End the watch; called as the next of its methods begins."""
@@ -47,14 +47,12 @@ class WorkerLines:
 
 
 class _Watch:
-    def __init__(
-        self, presence: TargetAgent, arm: Armed, is_own: Callable[[CodeType], bool]
-    ) -> None:
+    def __init__(self, agent: TargetAgent, arm: Armed, is_own: Callable[[CodeType], bool]) -> None:
         from killpoint.points.tracing import abandon, begin_below, traced
         from killpoint.points.with_exits import leaves_with
 
         abandon()  # of the process that this one was forked from
-        self._presence = presence
+        self._agent = agent
         self._arm = arm
         self._count = 0
         self._reached = False
@@ -70,7 +68,7 @@ class _Watch:
         self._traced.__exit__(None, None, None)
         if not self._reached:
             arm = self._arm
-            self._presence.log.write("lines", op=arm.point.op, arm=arm.id, count=self._count)
+            self._agent.log.write("lines", op=arm.point.op, arm=arm.id, count=self._count)
 
     def _on_line(self, code: CodeType, line: int, offset: int) -> None:
         at, self._count = self._count, self._count + 1
@@ -80,7 +78,7 @@ class _Watch:
             return
         self._reached = True
         where = f"{Path(code.co_filename).name}:{line} in {code.co_name}"
-        self._presence.meet(self._arm, where)
+        self._agent.meet(self._arm, where)
 
 
 def _own_code() -> Callable[[CodeType], bool] | None:

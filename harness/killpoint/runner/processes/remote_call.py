@@ -23,9 +23,9 @@ class Call(msgspec.Struct, frozen=True):
     data: bytes
 
 
-def run(folder: Path, target: Target, errand: bytes) -> None:
+def run(folder: Path, target: Target, request: bytes) -> None:
     """Call the function, and leave its answer in the folder, whole or not at all."""
-    call = msgspec.msgpack.decode(errand, type=Call)
+    call = msgspec.msgpack.decode(request, type=Call)
     module, _, name = call.function.partition(":")
     function: Callable[[Target, bytes], bytes] = getattr(importlib.import_module(module), name)
     unfinished = folder / f"{_ANSWER}.part"

@@ -368,17 +368,17 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
     if order.shm_of:
         private_shm.join(order.shm_of)
     if order.net_of:
-        netns.join(order.net_of, order.net_door)
+        netns.join(order.net_of, order.netns_fd)
     if order.start == private_shm.KEEPER:
-        private_shm.keep(Path(order.folder), int(order.errand))
+        private_shm.keep(Path(order.folder), int(order.request))
     elif order.start == netns.KEEPER:
-        netns.keep(Path(order.folder), order.errand)
+        netns.keep(Path(order.folder), order.request)
     elif order.start == remote_call.CALLED:
         enter_play(Path(order.folder), order.role)
-        remote_call.run(Path(order.folder), target, order.errand)
+        remote_call.run(Path(order.folder), target, order.request)
     elif order.start == port_attacker.STRANGER:
         enter_play(Path(order.folder), order.role, temporary="strangers")
-        port_attacker.run(order.role, Path(order.folder), order.errand)
+        port_attacker.run(order.role, Path(order.folder), order.request)
     elif order.start == "zygote":
         if order.terminal:
             become_job(order.terminal, Path(order.folder))

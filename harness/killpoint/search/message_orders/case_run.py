@@ -25,8 +25,8 @@ def explore(case_run: CaseRun, scenario: Scenario, seconds: float) -> Explored:
         Unsupported: nothing can be called here.
     """
     orders = scenario.orders or Orders()
-    errand = SearchCall(orders, case_run.outcome.invariant, seconds)
-    said = case_run.call(_WHERE, msgspec.msgpack.encode(errand), seconds + _BESIDE)
+    search_call = SearchCall(orders, case_run.outcome.invariant, seconds)
+    said = case_run.call(_WHERE, msgspec.msgpack.encode(search_call), seconds + _BESIDE)
     explored = _DECODER.decode(said)
     found = explored.searched
     case_run.count(Finding([], {"orders' states": found.states if found else len(explored.lines)}))

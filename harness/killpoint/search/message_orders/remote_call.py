@@ -34,29 +34,29 @@ class Explored(msgspec.Struct):
 
 
 def answer(target: Target, data: bytes) -> bytes:
-    """Do an errand; both are msgpack."""
-    errand = msgspec.msgpack.decode(data, type=SearchCall)
-    return msgspec.msgpack.encode(carry_out(cast("HasWaves", target), errand))
+    """Carry out a call; both are msgpack."""
+    call = msgspec.msgpack.decode(data, type=SearchCall)
+    return msgspec.msgpack.encode(carry_out(cast("HasWaves", target), call))
 
 
-def carry_out(target: HasWaves, errand: SearchCall) -> Explored:
+def carry_out(target: HasWaves, call: SearchCall) -> Explored:
     """Search, and play what was found once more on fresh parties; or play what is written down."""
-    orders = errand.orders
+    orders = call.orders
     if orders.moves is not None:
-        return _again(target, errand, orders.moves)
-    searched = search(ProtocolState(target, orders), errand.invariant, errand.seconds)
+        return _again(target, call, orders.moves)
+    searched = search(ProtocolState(target, orders), call.invariant, call.seconds)
     if searched.violation is None:
         return Explored(searched)
-    proven = _again(target, errand, searched.lines)
+    proven = _again(target, call, searched.lines)
     proven.searched = searched
     if proven.violation is None and not proven.doubt:
         proven.doubt = f"{searched.violation.cause}; but the same order, written down, held"
     return proven
 
 
-def _again(target: HasWaves, errand: SearchCall, lines: list[str]) -> Explored:
+def _again(target: HasWaves, call: SearchCall, lines: list[str]) -> Explored:
     try:
-        violation = play(ProtocolState(target, errand.orders), errand.invariant, lines)
+        violation = play(ProtocolState(target, call.orders), call.invariant, lines)
     except Diverged as error:
         return Explored(doubt=str(error))
     return Explored(violation=violation, lines=lines)

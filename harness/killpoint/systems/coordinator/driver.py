@@ -84,7 +84,7 @@ class CoordinatorDriver(Driver):
         }
 
     def come(self) -> None:
-        """Have the process that the target will start take the coordinator's seat."""
+        """Have the process that the target will start take the coordinator's part."""
         if self._role.name != "parent":
             return
         os.environ[PLAY] = str(self._folder)

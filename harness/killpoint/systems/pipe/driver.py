@@ -20,7 +20,7 @@ from killpoint import scenario as script
 from killpoint.runner.driver import Driver
 from killpoint.runner.network.group_rendezvous import accepted
 from killpoint.runner.observe import secret_scan
-from killpoint.runner.points.thread_points import Carriers
+from killpoint.runner.points.thread_points import ThreadPoints
 from killpoint.runner.processes.target_agent import TargetAgent
 from killpoint.runner.protocol import Order
 from killpoint.runner.second_threads import SecondThreads
@@ -50,7 +50,7 @@ class PipeDriver(Driver):
         self._role = role
         self._timed = role.timed
         self._folder = folder
-        self._carriers: Carriers | None = None
+        self._thread_points: ThreadPoints | None = None
         self._shape = PipeShape()
         self._beside = SecondThreads()
 
@@ -72,8 +72,8 @@ class PipeDriver(Driver):
     def come(self) -> None:
         """Make lines of the target's own threads points."""
         if isinstance(self._role.target, HasPoints):
-            presence = TargetAgent(self._role.name, self._folder, side=True)
-            self._carriers = Carriers(presence, self._role.target.is_own_code)
+            agent = TargetAgent(self._role.name, self._folder, side=True)
+            self._thread_points = ThreadPoints(agent, self._role.target.is_own_code)
 
     def _target(self) -> HasPipe:
         target = self._role.target
@@ -107,8 +107,8 @@ class PipeDriver(Driver):
     def _open(self, order: Order, step: script.PipeOpen) -> str:
         told, target = accepted(order.data), self._target()
         self._shape = told.pipe or self._shape
-        if self._carriers is not None:
-            self._carriers.watch()
+        if self._thread_points is not None:
+            self._thread_points.watch()
         with self._role.guard.during("pipe-open", None):
             self._role.end = target.pipe_make(
                 order.rank, self._shape, told.host, told.port, told.secret, step.timeout
@@ -122,8 +122,8 @@ class PipeDriver(Driver):
 
     def _closed(self, step: script.PipeClose) -> str:
         end, self._role.end = self._role.end, None
-        if self._carriers is not None:
-            self._carriers.end()
+        if self._thread_points is not None:
+            self._thread_points.end()
         self._log("pipe-close", timeout=step.timeout)
         outcome, error, seconds = self._timed(
             "pipe-close", lambda: self._target().pipe_close(end, step.timeout)
@@ -275,8 +275,8 @@ class PipeDriver(Driver):
         end = self._role.end
         if end is None:
             return "no-pipe", "this role has no end: its making failed, or it is closed", 0.0
-        if self._carriers is not None:
-            self._carriers.count()
+        if self._thread_points is not None:
+            self._thread_points.count()
         return self._timed(verb, lambda: act(end))
 
     def _maybe_beside(self, beside: bool, act: Callable[[], str]) -> str:

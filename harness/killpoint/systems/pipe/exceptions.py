@@ -16,7 +16,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.operations import Operation
 
-_GIVEN = 8.0
+_HANG_AFTER_S = 8.0
 _ENDLESS = 60
 """More receives than there are tensors: a rank takes until it learns that no more will come."""
 _MEETS_WITHIN = 1.5
@@ -31,9 +31,9 @@ def around_pipe_strike(operation: Operation, id: str, strike: Fault) -> Scenario
     role = operation.role
     other = next(rank for rank in _RANKS if rank != role)
     story: list[AnyStep] = [*operation.lead, strike, *operation.during]
-    story.append(Wait((role,), within=_GIVEN))
+    story.append(Wait((role,), within=_HANG_AFTER_S))
     if operation.verb != "pipe-receive":  # another receive may wait for nothing
-        story += [Retry(role), Wait((role,), within=_GIVEN)]
+        story += [Retry(role), Wait((role,), within=_HANG_AFTER_S)]
     leaves, stays = (other, role) if operation.verb == "pipe-receive" else (role, other)
     return operation.scenario(
         id,
@@ -41,9 +41,9 @@ def around_pipe_strike(operation: Operation, id: str, strike: Fault) -> Scenario
         PipeClose((leaves,)),
         PipeReceive((stays,), _ENDLESS),
         PipeReceive((stays,), _ENDLESS),  # the first may have been told of a send that was struck
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
         PipeClose((stays,)),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
     )
 
 
@@ -53,12 +53,12 @@ def _opened_again() -> list[AnyStep]:
     back = [PipeSend(_RANKS[1], [Tensor()]), PipeReceive((_RANKS[0],), 1)]
     return [
         PipeOpen(timeout=_MEETS_WITHIN),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
         PipeClose(timeout=1.0),
-        Wait(within=_GIVEN),
-        PipeOpen(timeout=_GIVEN),
-        Wait(within=2 * _GIVEN),
+        Wait(within=_HANG_AFTER_S),
+        PipeOpen(timeout=_HANG_AFTER_S),
+        Wait(within=2 * _HANG_AFTER_S),
         *across,
         *back,
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
     ]

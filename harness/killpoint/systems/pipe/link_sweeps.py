@@ -21,7 +21,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.search.play_evidence import Unsupported
 from killpoint.targets.shapes import PipeShape
 
-_GIVEN = 6.0
+_HANG_AFTER_S = 6.0
 _SMALL = Tensor()
 _BATCH = [Tensor(form="none"), _SMALL, Tensor("uint8", (300_000,)), _SMALL]
 """Batch that is on its way: only an announcement, a small tensor, a large one, a small one."""
@@ -37,7 +37,7 @@ _OPENED: list[AnyStep] = [
     PipeReceive((_GUEST,), 1),
     PipeSend(_GUEST, [_SMALL]),
     PipeReceive((_HOST,), 1),
-    Wait(within=_GIVEN),
+    Wait(within=_HANG_AFTER_S),
 ]
 Toward = Literal["role", "peer"]
 Story = Callable[[str, str, Fault], list[AnyStep]]
@@ -50,13 +50,13 @@ def broken(source: str, taker: str, reset: Fault) -> list[AnyStep]:
         reset,
         PipeReceive((taker,), len(_BATCH) + 1),
         PipeSend(source, _BATCH),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
         PipeDrain((source,)),
         PipeSend(source, [_SMALL]),
         PipeReceive((source,), 1),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
         PipeClose(),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
     ]
 
 
@@ -66,13 +66,13 @@ def healed(source: str, taker: str, cut: Fault) -> list[AnyStep]:
         cut,
         PipeSend(source, _BATCH),
         PipeReceive((taker,), len(_BATCH) + 1, timeout=0.2),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
         Fault("heal", _GUEST),
         PipeReceive((taker,), len(_BATCH) + 1, timeout=3.0),
         PipeClose((source,)),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
         PipeClose((taker,)),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
     ]
 
 
@@ -83,11 +83,11 @@ def silent(source: str, taker: str, fault: Fault) -> list[AnyStep]:
         fault,
         PipeSend(source, [*_BATCH, *more], timeout=0.4),
         PipeReceive((taker,), len(_BATCH) + _KERNELS, timeout=0.4),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
         PipeClose((source,), timeout=0.4),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
         PipeClose((taker,), timeout=0.4),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
     ]
 
 
@@ -137,7 +137,7 @@ def _measured(case_run: CaseRun, source: str, taker: str, toward: Toward) -> lis
     """Return the bytes that have gone by after each of the batch's tensors."""
     steps = [*_OPENED, _mark(toward)]
     for tensor in _BATCH:
-        sent = [PipeReceive((taker,), 1), PipeSend(source, [tensor]), Wait(within=_GIVEN)]
+        sent = [PipeReceive((taker,), 1), PipeSend(source, [tensor]), Wait(within=_HANG_AFTER_S)]
         steps += [*sent, _mark(toward)]
     play = case_run.dry_run(_scene(case_run, *steps))
     seen = [

@@ -21,7 +21,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.search.operations import Operation
 from killpoint.search.sweeps import placed
 
-_GIVEN = 6.0
+_HANG_AFTER_S = 6.0
 _STANDS = 0.04
 """Seconds that a stopped role stands."""
 _MUCH = Tensor("uint8", (400_000,), repeat=8)
@@ -49,7 +49,7 @@ def _stopped(operation: Operation, stop: Fault) -> list[AnyStep]:
 
 
 def _declared(operation: Operation, fault: Fault) -> list[AnyStep]:
-    """Return the lead and the fault: a carrier's fault comes before there are any carriers."""
+    """Return the lead and the fault: the fault of a thread comes before there is any."""
     carries = operation.verb == "carry"
     return [fault, *operation.lead] if carries else [*operation.lead, fault]
 
@@ -58,9 +58,9 @@ def _struck(operation: Operation, strike: Fault) -> list[AnyStep]:
     """An exception in a carrying thread is reported to a caller, or nothing is lost."""
     roles = ("pipe-0", "pipe-1")
     closes: list[AnyStep] = [
-        step for role in roles for step in (PipeClose((role,)), Wait(within=_GIVEN))
+        step for role in roles for step in (PipeClose((role,)), Wait(within=_HANG_AFTER_S))
     ]
-    lead = [*_declared(operation, strike), *operation.during, Wait(within=_GIVEN)]
+    lead = [*_declared(operation, strike), *operation.during, Wait(within=_HANG_AFTER_S)]
     # Not all of what comes after: its own next call may tell the rank of this, and send nothing.
     return [*lead, *_carried_on(operation)[:3], *closes]
 
@@ -75,19 +75,19 @@ def _killed(operation: Operation, kill: Fault) -> list[AnyStep]:
     role = operation.role
     other = "pipe-1" if role == "pipe-0" else "pipe-0"
     if operation.verb == "pipe-open":
-        after = [Fault("kill", role), PipeReceive((other,), 1), Wait(within=_GIVEN)]
-        return [kill, PipeOpen(timeout=_BEFORE_ALL_CAME), Wait(within=_GIVEN), *after]
+        after = [Fault("kill", role), PipeReceive((other,), 1), Wait(within=_HANG_AFTER_S)]
+        return [kill, PipeOpen(timeout=_BEFORE_ALL_CAME), Wait(within=_HANG_AFTER_S), *after]
     return [
         *_declared(operation, kill),
         *operation.during,
-        Wait((role,), within=_GIVEN),
+        Wait((role,), within=_HANG_AFTER_S),
         *_carried_on(operation),
         Fault("kill", role),  # if it did not come to the point: the story need not last
         PipeReceive((other,), 1),
         PipeSend(other, [_MUCH]),
-        Wait((other,), within=_GIVEN),
+        Wait((other,), within=_HANG_AFTER_S),
         PipeClose((other,)),
-        Wait(within=_GIVEN),
+        Wait(within=_HANG_AFTER_S),
     ]
 
 

@@ -47,7 +47,7 @@ class PoolDriver(Driver):
         self._role = role
         self._timed = role.timed
         self._folder = folder
-        self._presence: TargetAgent | None = None
+        self._agent: TargetAgent | None = None
         self.pid = 0
         self._calls = 0
         self._futures: dict[int, Any] = {}
@@ -72,7 +72,7 @@ class PoolDriver(Driver):
         # A spawned worker would import the zygote again, as its spawner's main module.
         sys.modules["__main__"] = ModuleType("__main__")
         self.pid = os.getpid()
-        self._presence = TargetAgent(self._role.name, self._folder, side=True)
+        self._agent = TargetAgent(self._role.name, self._folder, side=True)
         payload.take_stand(self)
         signal.signal(EXITS, self._exit)
 
@@ -92,13 +92,13 @@ class PoolDriver(Driver):
 
     def at(self, phase: str, call: int) -> None:
         """Stand at a phase, in the thread that reaches it, if the runner waits there."""
-        if self._presence is None:
+        if self._agent is None:
             return
         main = threading.current_thread() is threading.main_thread()
         self._role.log.write("phase", name=phase, call=call, **({} if main else {"thread": True}))
-        arm = self._presence.due("work", phase)
+        arm = self._agent.due("work", phase)
         if arm is not None:
-            self._presence.meet(arm, phase)
+            self._agent.meet(arm, phase)
 
     # -- what it is told --------------------------------------------------------------------
 

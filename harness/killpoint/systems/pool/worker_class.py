@@ -49,16 +49,16 @@ class PoolWorker:
         self.name = f"worker-{rank}"
         self.pid = os.getpid()
         folder = os.environ.get(PLAY)
-        self._presence = TargetAgent(self.name, Path(folder)) if folder else None
+        self._agent = TargetAgent(self.name, Path(folder)) if folder else None
         self._lines: WorkerLines | None = None
-        if self._presence is not None:
+        if self._agent is not None:
             from killpoint.runner.observe.shm_names import journal_names_once
             from killpoint.runner.points import line_recorder
 
-            journal_names_once(self._presence.log)
-            line_recorder.begin(self._presence.folder)
-            self._presence.log.write("worker-here", rank=rank, pid=self.pid, parent=os.getppid())
-            self._lines = WorkerLines(self._presence)
+            journal_names_once(self._agent.log)
+            line_recorder.begin(self._agent.folder)
+            self._agent.log.write("worker-here", rank=rank, pid=self.pid, parent=os.getppid())
+            self._lines = WorkerLines(self._agent)
         payload.take_stand(self)
         payload.at("constructing", -1)
 
@@ -105,7 +105,7 @@ class PoolWorker:
         """Answer after a reduction over all workers, with the phase ``collective`` inside it."""
         from killpoint.systems.pool.collective import all_reduced
 
-        folder = self._presence.folder if self._presence else None
+        folder = self._agent.folder if self._agent else None
 
         def reduce() -> None:
             all_reduced(
@@ -203,20 +203,20 @@ class PoolWorker:
 
     def at(self, phase: str, call: int) -> None:
         """Stand at a phase, if the runner waits for this worker there."""
-        presence = self._presence
-        if presence is None:
+        agent = self._agent
+        if agent is None:
             return
         main = threading.current_thread() is threading.main_thread()
-        presence.log.write("phase", name=phase, call=call, **({} if main else {"thread": True}))
-        arm = presence.due("work", phase)
+        agent.log.write("phase", name=phase, call=call, **({} if main else {"thread": True}))
+        arm = agent.due("work", phase)
         if arm is None:
             return
         if phase == "native":
-            busy = NativeWait(presence.folder / f"{self.name}.native")
-            presence.meet(arm, phase, busy.wait)
+            busy = NativeWait(agent.folder / f"{self.name}.native")
+            agent.meet(arm, phase, busy.wait)
         else:
-            presence.meet(arm, phase)
+            agent.meet(arm, phase)
 
     def _say(self, kind: str, **data: object) -> None:
-        if self._presence is not None:
-            self._presence.log.write(kind, **data)
+        if self._agent is not None:
+            self._agent.log.write(kind, **data)

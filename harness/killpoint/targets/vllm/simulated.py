@@ -36,7 +36,7 @@ def rebound(module: ModuleType, environment: SimulatedEnvironment) -> Generator[
 
 def globals_for(module: Any, environment: SimulatedEnvironment) -> dict[str, object]:
     """Return the stand-ins, by the name of the global that each takes the place of."""
-    spin = surroundings_spin(environment)
+    spin = environment_spin(environment)
     stood_in: dict[str, object] = {
         "pickle": Replacement(pickle, {"loads": _loads}),
         "shared_memory": Replacement(module.shared_memory, {"SharedMemory": _memory(environment)}),
@@ -61,7 +61,7 @@ def globals_for(module: Any, environment: SimulatedEnvironment) -> dict[str, obj
     return stood_in
 
 
-def surroundings_spin(environment: SimulatedEnvironment) -> Any:
+def environment_spin(environment: SimulatedEnvironment) -> Any:
     """Return a ``sched_yield`` that lets the world decide whose turn it is."""
 
     def sched_yield() -> None:

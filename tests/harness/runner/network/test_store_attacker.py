@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from torch.distributed import TCPStore
 
-from killpoint.runner.network.store_attacker import StoreIntruder
+from killpoint.runner.network.store_attacker import StoreAttacker
 
 
 def _free_port() -> int:
@@ -23,7 +23,7 @@ def test_a_stranger_reads_each_value_once_and_overwrites_it() -> None:
         "127.0.0.1", port, is_master=True, timeout=timedelta(seconds=5), wait_for_workers=False
     )
     store.set("send_to/1/0", b"a message")
-    [stranger] = StoreIntruder.among([("127.0.0.1", _free_port()), ("127.0.0.1", port)])
+    [stranger] = StoreAttacker.among([("127.0.0.1", _free_port()), ("127.0.0.1", port)])
     assert stranger.port == port
     assert ("send_to/1/0", b"a message") in list(stranger.values())
     assert list(stranger.values()) == []
@@ -43,6 +43,6 @@ def test_what_answers_otherwise_is_no_store(greeting: bytes) -> None:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        assert StoreIntruder.among([("127.0.0.1", door.getsockname()[1])]) == []
+        assert StoreAttacker.among([("127.0.0.1", door.getsockname()[1])]) == []
         thread.join(10)
         lines[0].close()

@@ -22,7 +22,7 @@ def test_a_coordinators_roles_are_its_parent_itself_and_its_peers() -> None:
     assert found.roles() == ["parent", "coordinator", *peers]
     assert found.connecting() == peers
     assert found.named(("engines",)) == peers[:3]
-    assert found.comers() == ["coordinator"]
+    assert found.target_roles() == ["coordinator"]
     assert parse(dump(found), "x") == found
 
 

@@ -12,7 +12,7 @@ from killpoint.cases import SERVER_CASES
 from killpoint.invariants import CATALOGUE
 from killpoint.runner.stage import Stage
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.server.plays.grid import SEATS, cell
+from killpoint.systems.server.plays.grid import GRID_PARTS, cell
 from killpoint.systems.server.record import life
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
@@ -83,7 +83,7 @@ def test_a_lie_is_convicted_by_its_case(lie: str, id: str, kind: str, tmp_path: 
 
 @pytest.mark.full
 def test_a_worker_is_killed_in_the_midst_of_a_utility_call(honest: Stage) -> None:
-    worker = next(seat for seat in SEATS if seat.word == "worker")
+    worker = next(part for part in GRID_PARTS if part.word == "worker")
     play = honest.play(cell(worker, "kill", "utility").scenario("E1"))
     assert (play.stalled, play.unreached) == ("", [])
     of = life(play.history)

@@ -37,7 +37,7 @@ class Scaled(msgspec.Struct):
     """Time at which some front end had heard of it, ns."""
 
 
-class Seat(msgspec.Struct):
+class WaveMembership(msgspec.Struct):
     """Time for which an engine was in a wave."""
 
     role: str
@@ -73,7 +73,7 @@ class Facts(msgspec.Struct):
     told: dict[int, list[Told]]
     """Counts that each rank told, in order."""
     scaled: list[Scaled]
-    seats: list[Seat]
+    memberships: list[WaveMembership]
 
     @classmethod
     def of(cls, scenario: Scenario, history: History) -> Facts:
@@ -96,7 +96,7 @@ class Facts(msgspec.Struct):
             links,
             _told(history, heard),
             _scaled(history, heard),
-            _seats(history),
+            _memberships(history),
         )
 
     @property
@@ -196,10 +196,10 @@ def _scaled(history: History, heard: list[Publication]) -> list[Scaled]:
     return found
 
 
-def _seats(history: History) -> list[Seat]:
+def _memberships(history: History) -> list[WaveMembership]:
     """Read when each engine was in which wave: from the start that it heard to the end of it."""
-    found: list[Seat] = []
-    inside: dict[str, Seat] = {}
+    found: list[WaveMembership] = []
+    inside: dict[str, WaveMembership] = {}
     next_wave: dict[str, int] = {}
     rank: dict[str, int] = {}
     for event in history.events:
@@ -211,8 +211,8 @@ def _seats(history: History) -> list[Seat]:
         elif event.kind == "unlinked" or acted:
             _left(inside, role, event)
         elif event.kind == "ended" and role in inside:
-            seat = inside.pop(role)
-            seat.until, seat.ended = event.t, event
+            entry = inside.pop(role)
+            entry.until, entry.ended = event.t, event
             next_wave[role] = event.number("wave")
         elif event.kind == "heard" and event.text("what") == "start" and role in rank:
             members = tuple(each for each in event.items("members") if isinstance(each, int))
@@ -220,13 +220,13 @@ def _seats(history: History) -> list[Seat]:
             newer = wave >= next_wave[role] if own is None else wave > own.wave
             if newer and rank[role] in members:
                 _left(inside, role, event)
-                inside[role] = Seat(role, rank[role], wave, members, event)
+                inside[role] = WaveMembership(role, rank[role], wave, members, event)
                 found.append(inside[role])
                 next_wave[role] = wave
     return found
 
 
-def _left(inside: dict[str, Seat], role: str, event: Event) -> None:
-    seat = inside.pop(role, None)
-    if seat is not None:
-        seat.until = event.t
+def _left(inside: dict[str, WaveMembership], role: str, event: Event) -> None:
+    entry = inside.pop(role, None)
+    if entry is not None:
+        entry.until = event.t

@@ -83,7 +83,7 @@ def _operations(facts: Facts) -> Iterator[tuple[int, int]]:
         yield from ((each.since, each.known) for each in told if each.known < NEVER)
     yield from ((each.event.t, each.known) for each in facts.scaled)
     yield from ((stay.asked, stay.ended) for stay in facts.stays)
-    yield from ((seat.began.t, seat.until) for seat in facts.seats)
+    yield from ((entry.began.t, entry.until) for entry in facts.memberships)
 
 
 def _states(facts: Facts) -> tuple[int, int]:
@@ -96,10 +96,10 @@ def _states(facts: Facts) -> tuple[int, int]:
     for stay in facts.stays:
         who = "front end" if stay.rank is None else f"rank {stay.rank}"
         steps += [(stay.asked, who, 1), (stay.ended, who, -1)]
-    for seat in facts.seats:
+    for entry in facts.memberships:
         steps += [
-            (seat.began.t, f"in wave {seat.rank}", 1),
-            (seat.until, f"in wave {seat.rank}", -1),
+            (entry.began.t, f"in wave {entry.rank}", 1),
+            (entry.until, f"in wave {entry.rank}", -1),
         ]
     steps += [(each.event.t, "size", each.size) for each in facts.scaled]
     now = {"size": facts.first_size}

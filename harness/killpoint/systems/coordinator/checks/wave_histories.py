@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from killpoint.checkers.finding import evidence
 from killpoint.history.event import Event
-from killpoint.systems.coordinator.checks.facts import NOTICED, Facts, Rule, Seat
+from killpoint.systems.coordinator.checks.facts import NOTICED, Facts, Rule, WaveMembership
 from killpoint.systems.coordinator.record import NEVER, ms
 from killpoint.verdict import Violation
 
@@ -68,33 +68,35 @@ def _told_alike(facts: Facts) -> Iterator[Violation]:
 
 def _without_the_gone(facts: Facts) -> Iterator[Violation]:
     """Nobody is left in a wave with a rank that is gone for longer than a loss may take (C6)."""
-    for seat in facts.seats:
-        for member in seat.members:
+    for entry in facts.memberships:
+        for member in entry.members:
             own = facts.of_rank(member)
             for end in (stay.ended for stay in own if stay.ended < NEVER):
-                since = max(seat.began.t, end)
+                since = max(entry.began.t, end)
                 due = facts.due(since, ms(NOTICED))
                 if any(stay.meets(since, due) for stay in own):
                     continue
-                meant = facts.in_range(seat.rank, since, due)
-                if meant and seat.until > due and _goes_on(facts, seat, due):
-                    cause = f"{seat.role} was left in wave {seat.wave} with rank {member}, which"
+                meant = facts.in_range(entry.rank, since, due)
+                if meant and entry.until > due and _goes_on(facts, entry, due):
+                    cause = f"{entry.role} was left in wave {entry.wave} with rank {member}, which"
                     cause += f" was gone for {NOTICED:g} s"
-                    yield Violation("no-error", cause, evidence(facts.history, [seat.began]))
+                    yield Violation("no-error", cause, evidence(facts.history, [entry.began]))
 
 
-def _goes_on(facts: Facts, seat: Seat, until: int) -> bool:
-    """Return whether the engine of a seat was there until then, for sure."""
-    return any(s.role == seat.role and s.covers(seat.began.t, until) for s in facts.stays)
+def _goes_on(facts: Facts, entry: WaveMembership, until: int) -> bool:
+    """Return whether the member was there until then, for sure."""
+    return any(s.role == entry.role and s.covers(entry.began.t, until) for s in facts.stays)
 
 
 def _end_told(facts: Facts) -> Iterator[Violation]:
     """Of a wave that all its members ended front ends are told by the next publication due."""
-    waves = {(seat.wave, seat.members) for seat in facts.seats}
+    waves = {(entry.wave, entry.members) for entry in facts.memberships}
     for wave, members in sorted(waves):
-        seats = [seat for seat in facts.seats if (seat.wave, seat.members) == (wave, members)]
-        ends = [seat.ended for seat in seats if seat.ended is not None]
-        if {seat.rank for seat in seats if seat.ended is not None} != {*members}:
+        memberships = [
+            entry for entry in facts.memberships if (entry.wave, entry.members) == (wave, members)
+        ]
+        ends = [entry.ended for entry in memberships if entry.ended is not None]
+        if {entry.rank for entry in memberships if entry.ended is not None} != {*members}:
             continue
         last = max(ends, key=lambda event: event.t)
         yield from _untold(
@@ -104,12 +106,12 @@ def _end_told(facts: Facts) -> Iterator[Violation]:
 
 def _begin_told(facts: Facts) -> Iterator[Violation]:
     """Of a wave that goes on front ends are told by the next publication due."""
-    for seat in facts.seats:
-        if seat.until > facts.due(seat.began.t, facts.idle) and _goes_on(
-            facts, seat, facts.due(seat.began.t, facts.idle)
+    for entry in facts.memberships:
+        if entry.until > facts.due(entry.began.t, facts.idle) and _goes_on(
+            facts, entry, facts.due(entry.began.t, facts.idle)
         ):
-            what = f"wave {seat.wave}, in which {seat.role} was"
-            yield from _untold(facts, seat.began, (seat.wave, False), what)
+            what = f"wave {entry.wave}, in which {entry.role} was"
+            yield from _untold(facts, entry.began, (entry.wave, False), what)
 
 
 def _untold(facts: Facts, since: Event, before: tuple[int, bool], what: str) -> Iterator[Violation]:
@@ -155,7 +157,7 @@ def _stepped(facts: Facts) -> Iterator[Violation]:
 
 def _waits_rightly(facts: Facts, rank: int, t: int) -> bool:
     """Return whether a wave was on at a time that this rank is not in."""
-    return any(s.began.t <= t < s.until and rank not in s.members for s in facts.seats)
+    return any(s.began.t <= t < s.until and rank not in s.members for s in facts.memberships)
 
 
 def _state(event: Event) -> tuple[int, bool]:

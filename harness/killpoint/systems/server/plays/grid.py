@@ -91,12 +91,12 @@ _IN_UTILITY: dict[str, tuple[GridFault, ...]] = {
     "core": ("kill", "stop"),
     "worker": ("kill", "stop"),
 }
-"""Faults amid a utility call, by seat."""
+"""Faults amid a utility call, by part."""
 _BRIEFLY: tuple[GridFault, ...] = ("kill", "stop")
 """Faults of parts whose like is struck in every way elsewhere."""
 
 
-class Seat(msgspec.Struct, frozen=True):
+class GridPart(msgspec.Struct, frozen=True):
     """Part that is struck, and the words for it in plays."""
 
     word: str
@@ -106,16 +106,16 @@ class Seat(msgspec.Struct, frozen=True):
     briefly: bool = False
 
 
-SEATS = (
-    Seat(FRONT, "the front", FRONT, "tensor-parallel"),
-    Seat("core", "the core", "core-0", "tensor-parallel"),
-    Seat("worker", "the first worker", "worker-0", "tensor-parallel"),
-    Seat("second-worker", "the second worker", "worker-1", "tensor-parallel", briefly=True),
-    Seat("replica", "the second of two replicas", "core-1", "data-parallel"),
-    Seat("coordinator", "the coordinator of two replicas", "coordinator", "data-parallel"),
-    Seat("api-server", "the first of two front ends", "api-server-0", "front-ends"),
-    Seat("core-of-two", "the core of two front ends", "core-0", "front-ends", briefly=True),
-    Seat("prefill", "the one that prefills apart", "prefill-0", "apart"),
+GRID_PARTS = (
+    GridPart(FRONT, "the front", FRONT, "tensor-parallel"),
+    GridPart("core", "the core", "core-0", "tensor-parallel"),
+    GridPart("worker", "the first worker", "worker-0", "tensor-parallel"),
+    GridPart("second-worker", "the second worker", "worker-1", "tensor-parallel", briefly=True),
+    GridPart("replica", "the second of two replicas", "core-1", "data-parallel"),
+    GridPart("coordinator", "the coordinator of two replicas", "coordinator", "data-parallel"),
+    GridPart("api-server", "the first of two front ends", "api-server-0", "front-ends"),
+    GridPart("core-of-two", "the core of two front ends", "core-0", "front-ends", briefly=True),
+    GridPart("prefill", "the one that prefills apart", "prefill-0", "apart"),
 )
 _NAMED_OTHERWISE = frozenset(
     (
@@ -138,32 +138,32 @@ _END: list[AnyStep] = [ServerWaitIdle(), ServerStop(), ServerWaitGone()]
 def grid() -> Iterator[NamedPlay]:
     """Yield every cell that no named play covers."""
     named = {play.name for play in (*PLAYS, *RARER_PLAYS)} | _NAMED_OTHERWISE
-    for seat in SEATS:
-        for fault, phases in (_OF_THE_FRONT if seat.part == FRONT else _OF_A_PART).items():
-            for phase in phases if fault in _BRIEFLY or not seat.briefly else ():
-                play = cell(seat, fault, phase)
+    for struck in GRID_PARTS:
+        for fault, phases in (_OF_THE_FRONT if struck.part == FRONT else _OF_A_PART).items():
+            for phase in phases if fault in _BRIEFLY or not struck.briefly else ():
+                play = cell(struck, fault, phase)
                 if play.name not in named:
                     yield play
-        for fault in _IN_UTILITY.get(seat.word, ()):
-            yield cell(seat, fault, "utility")
+        for fault in _IN_UTILITY.get(struck.word, ()):
+            yield cell(struck, fault, "utility")
 
 
-def cell(seat: Seat, fault: GridFault, phase: GridPhase) -> NamedPlay:
+def cell(struck: GridPart, fault: GridFault, phase: GridPhase) -> NamedPlay:
     """Return the play of one part, one fault and one phase."""
-    front = seat.part == FRONT
+    front = struck.part == FRONT
     when = _WHEN_SAID[phase].format(
         it="the first part" if front else "it", first="the core" if front else "it"
     )
     return NamedPlay(
-        f"{seat.word}-{_DONE[fault]}-{_WHEN[phase]}",
-        f"{seat.said} {_DONE_SAID[fault]} {when}",
-        _judges(seat.part, fault, phase),
+        f"{struck.word}-{_DONE[fault]}-{_WHEN[phase]}",
+        f"{struck.said} {_DONE_SAID[fault]} {when}",
+        _judges(struck.part, fault, phase),
         [
-            *_before(seat.part, fault, phase),
-            *_strike(seat.part, fault),
-            *_after(seat, fault, phase),
+            *_before(struck.part, fault, phase),
+            *_strike(struck.part, fault),
+            *_after(struck, fault, phase),
         ],
-        seat.topology,
+        struck.topology,
     )
 
 
@@ -209,11 +209,11 @@ def _strike(part: str, fault: GridFault) -> list[AnyStep]:
     return [Fault("stop", part), ServerContinueLoad(_STOPPED_FOR), Fault("continue", part)]
 
 
-def _after(seat: Seat, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
+def _after(struck: GridPart, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
     """Return the steps after the fault: what clients still ask, and how it ends."""
-    if seat.part == FRONT and fault == "kill":
+    if struck.part == FRONT and fault == "kill":
         return [ServerWaitGone(_ORPHANS_FOR)]
-    if phase == "draining" or (seat.part == FRONT and fault in _SIGNALS):
+    if phase == "draining" or (struck.part == FRONT and fault in _SIGNALS):
         return [ServerWaitGone()]
     asks: list[AnyStep] = [ServerLoad()] if phase in (*_STARTING, "idle") else []
     if fault == "stop":

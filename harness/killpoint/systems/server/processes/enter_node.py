@@ -17,10 +17,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def main() -> None:
     """Enter the node and become the program; exit with status 127 if that cannot be done."""
-    keeper, door, shm, *command = sys.argv[1:]
+    keeper, netns_fd, shm, *command = sys.argv[1:]
     try:
         _join(f"/proc/{keeper}/ns/user", "/proc/self/ns/user")
-        _join(f"/proc/{keeper}/fd/{door}", "/proc/self/ns/net")
+        _join(f"/proc/{keeper}/fd/{netns_fd}", "/proc/self/ns/net")
         if shm == "own-shm":
             _call("unshare", _NEW_MOUNTS)
             _call("mount", b"none", b"/", None, _RECURSIVE | _PRIVATE, None)

@@ -48,9 +48,9 @@ class Nodes:
 
     def argv(self, node: str, argv: list[str]) -> list[str]:
         """Return the command line that runs another one on a node."""
-        door = str(self._hosts.door(node))
+        netns_fd = str(self._hosts.netns_fd(node))
         own_shm = "own-shm" if node == FOLLOWER else "shm"
-        return [sys.executable, "-I", _ENTER, str(self._hosts.pid), door, own_shm, *argv]
+        return [sys.executable, "-I", _ENTER, str(self._hosts.pid), netns_fd, own_shm, *argv]
 
     def connection(self, host: str, port: int) -> socket.socket:
         """Connect from the first node to an address of its own; raises OSError as usual."""
@@ -74,7 +74,7 @@ class Nodes:
         self._hosts.close()
 
     def _enter(self) -> None:
-        netns.join(self._hosts.pid, self._hosts.door(HEAD))
+        netns.join(self._hosts.pid, self._hosts.netns_fd(HEAD))
 
 
 def _connect(host: str, port: int) -> socket.socket:
@@ -91,7 +91,7 @@ class _OwnKeeper:
             command, stdin=subprocess.PIPE, start_new_session=True, env={"PYTHONPATH": _path()}
         )
         assert self._process.stdin is not None
-        self._process.stdin.write(order.errand)
+        self._process.stdin.write(order.request)
         self._process.stdin.close()
         return self._process.pid
 

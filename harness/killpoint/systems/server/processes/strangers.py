@@ -2,7 +2,7 @@
 
 Their attacks are those of :mod:`killpoint.runner.network.port_attacker`, as at any other system;
 here they are started beside a server, whose play has no zygote. ``python -m`` of this module runs
-one of them: its errand comes as its standard input, and it leaves once ``NAME.stop`` lies in the
+one of them: its orders come as its standard input, and it leaves once ``NAME.stop`` lies in the
 play's folder.
 """
 
@@ -29,7 +29,7 @@ from killpoint.runner.processes.entry import enter_play
 from killpoint.runner.processes.priority import ahead, to_thread_ahead
 from killpoint.scenario.steps import Attack
 
-_STANDS_WITHIN = 60.0
+_READY_WITHIN = 60.0
 """Seconds to reach the first port, and half of them for each further one: an interpreter is
 started."""
 _LEAVES_WITHIN = 20.0
@@ -89,7 +89,7 @@ class Strangers:
         with contextlib.suppress(BrokenPipeError):  # it has ended: that is seen below
             process.stdin.write(msgspec.json.encode(order))
             process.stdin.close()
-        end = time.monotonic() + _STANDS_WITHIN * (1 + len(found) / 2)
+        end = time.monotonic() + _READY_WITHIN * (1 + len(found) / 2)
         while not self._stands(name):
             if process.poll() is not None or time.monotonic() > end:
                 return f"{name} was not at every port of the server"

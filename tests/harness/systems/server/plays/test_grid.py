@@ -21,7 +21,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.cases import FULL_CASES, IN_FULL
 from killpoint.systems.server.generated import programs
 from killpoint.systems.server.player import ServerPlayer
-from killpoint.systems.server.plays.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
+from killpoint.systems.server.plays.grid import FRONT, FULL_PLAYS, GRID_PARTS, GridPart, cell, grid
 from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
 from killpoint.systems.server.plays.plan import expected, told
 from killpoint.systems.server.steps import ServerLine, ServerStart, ServerWaitRestarted
@@ -50,7 +50,7 @@ def _faults(play: NamedPlay) -> list[tuple[str, str]]:
 def _all_cells() -> dict[str, NamedPlay]:
     every = ("kill", "stop-20s", "stop", "sigterm", "sigint")
     phases = ("begun", "late", "idle", "prefill", "decode", "draining", "recovering")
-    plays = (cell(seat, fault, phase) for seat in SEATS for fault in every for phase in phases)
+    plays = (cell(part, fault, phase) for part in GRID_PARTS for fault in every for phase in phases)
     return {play.name: play for play in plays}
 
 
@@ -79,9 +79,11 @@ def test_cells_that_are_left_out_are_named_plays_with_the_same_fault() -> None:
         assert cells[left_out].topology == named[name].topology
 
 
-@pytest.mark.parametrize("seat", [seat for seat in SEATS if not seat.briefly], ids=str)
-def test_every_part_is_struck_by_every_fault_in_every_phase_that_can_be_judged(seat: Seat) -> None:
-    word, front = seat.word, seat.part == FRONT
+@pytest.mark.parametrize("part", [part for part in GRID_PARTS if not part.briefly], ids=str)
+def test_every_part_is_struck_by_every_fault_in_every_phase_that_can_be_judged(
+    part: GridPart,
+) -> None:
+    word, front = part.word, part.part == FRONT
     mine = {play.name for play in (*grid(), *PLAYS, *RARER_PLAYS)} | set(SAME)
     phases = ("idle", "in-prefill", "in-decode", "while-recovering")
     for fault in ("killed", "stopped-20s", "stopped", "sigterm", "sigint"):
