@@ -140,20 +140,20 @@ class TestHang:
         assert not any(Path(f"/proc/{pid}").exists() for pid in born)
 
 
-class TestNursery:
+class TestProcessFactory:
     def test_a_peer_that_cannot_be_loaded_says_why(self, temporary: Path):
         with pytest.raises(NotMeasured, match="no_such_module"):
             ProcessFactory("it", "no_such_module:Thing", temporary)
 
     def test_processes_are_forked_from_one_thread(self, temporary: Path):
-        nursery = ProcessFactory("pipe", "pipe", temporary)
+        factory = ProcessFactory("pipe", "pipe", temporary)
         try:
-            member = nursery.fork("writer")
+            member = factory.fork("writer")
             assert len(list(Path(f"/proc/{member.pid}/task").iterdir())) == 1
             member.leave()
             assert member.end() is None
         finally:
-            nursery.close()
+            factory.close()
 
 
 class TestOpponents:

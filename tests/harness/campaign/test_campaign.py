@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_up_crew import CASES, Answer, session
+from made_up_pool import CASES, Answer, session
 
 from killpoint.campaign.findings import Findings
 from killpoint.campaign.history import CampaignHistory
@@ -66,8 +66,8 @@ def test_a_lost_item_is_begun_again_and_after_three_times_told_as_infrastructure
         bad = order.item == Item(CASES[0])
         return Lost(order.item.key, "the worker died") if bad else _held(order)
 
-    crew = session(tmp_path, answer, 8)
-    assert crew.began.count(Item(CASES[0])) == 3
+    pool = session(tmp_path, answer, 8)
+    assert pool.began.count(Item(CASES[0])) == 3
     ended = CampaignHistory(read(tmp_path / "journal.jsonl")).ended[Item(CASES[0]).key]
     assert (ended.word, ended.cause) == (
         "infrastructure",
@@ -76,20 +76,20 @@ def test_a_lost_item_is_begun_again_and_after_three_times_told_as_infrastructure
 
 
 def test_a_failure_of_the_harness_is_an_item_and_not_the_end(tmp_path: Path) -> None:
-    crew = session(tmp_path, lambda order: failed(order.item, "it broke"), 6)
+    pool = session(tmp_path, lambda order: failed(order.item, "it broke"), 6)
     words = {
         entry.word for entry in CampaignHistory(read(tmp_path / "journal.jsonl")).ended.values()
     }
-    assert (len(set(crew.began)), words) == (6, {"infrastructure"})
+    assert (len(set(pool.began)), words) == (6, {"infrastructure"})
 
 
 def test_a_finding_is_kept_once_and_shrunk_from_its_first_scenario(tmp_path: Path) -> None:
-    crew = session(tmp_path, _violated, 9)
+    pool = session(tmp_path, _violated, 9)
     (found,) = [f for f in Findings(tmp_path / "findings").all() if f.case.id == CASES[0]]
     assert len(found.seen) > 1
     assert found.replay is not None
     assert found.replay.read_text() == "title = 'small'\n"
-    (order,) = [each for each in crew.orders if each.item.shrinks.startswith(CASES[0])]
+    (order,) = [each for each in pool.orders if each.item.shrinks.startswith(CASES[0])]
     assert order.scenario == _SCENARIO
     assert order.convicted is not None
     assert order.convicted.kind == "lost"
@@ -99,8 +99,8 @@ def test_a_finding_that_was_not_shrunk_yet_is_the_first_thing_of_the_nextsession
     tmp_path: Path,
 ) -> None:
     session(tmp_path, _violated, 3)  # the shrinking has been begun, and is given back
-    crew = session(tmp_path, _violated, 2)
-    assert [item.shrinks != "" for item in crew.began[:2]] == [True, True]
+    pool = session(tmp_path, _violated, 2)
+    assert [item.shrinks != "" for item in pool.began[:2]] == [True, True]
 
 
 def test_an_item_that_ended_the_campaign_three_times_is_not_played_a_fourth_time(
@@ -111,8 +111,8 @@ def test_an_item_that_ended_the_campaign_three_times_is_not_played_a_fourth_time
         for _ in range(3):  # no word of its end
             journal.add(Session(0.0, 1, 600.0))
             journal.add(Begun(0.0, item))
-    crew = session(tmp_path, _held, 4)
-    assert item not in crew.began
+    pool = session(tmp_path, _held, 4)
+    assert item not in pool.began
     assert (
         CampaignHistory(read(tmp_path / "journal.jsonl")).ended[item.key].word == "infrastructure"
     )
@@ -145,5 +145,5 @@ def test_what_a_target_cannot_do_is_asked_once(tmp_path: Path) -> None:
         lacks = order.item.case == CASES[0]
         return WorkResult(order.item.key, "unsupported") if lacks else _held(order)
 
-    crew = session(tmp_path, answer, 9)
-    assert [item.case for item in crew.began].count(CASES[0]) == 1
+    pool = session(tmp_path, answer, 9)
+    assert [item.case for item in pool.began].count(CASES[0]) == 1

@@ -60,9 +60,9 @@ def test_a_whole_server_is_asked_what_a_check_asks_of_it() -> None:
 
 @pytest.mark.parametrize(("target", "lanes"), [("serve:refengine", 1), ("refengine", 3)])
 def test_of_whole_servers_one_is_played_at_a_time(target: str, lanes: int) -> None:
-    with closing(command._crew(Settings(target, jobs=3))) as crew:
-        assert isinstance(crew, LocalPool)
-        assert len(crew._lanes) == lanes
+    with closing(command._worker_pool(Settings(target, jobs=3))) as pool:
+        assert isinstance(pool, LocalPool)
+        assert len(pool._lanes) == lanes
 
 
 def test_a_campaign_that_is_being_played_is_not_played_by_another(

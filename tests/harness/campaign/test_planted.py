@@ -37,11 +37,11 @@ def test_a_planted_mutant_is_found_and_its_scenario_reproduces_it(
         return "shrunk" if any(key.startswith("shrink") for key in past.ended) else ""
 
     with (
-        closing(LocalPool(FAULTY, "cpu", jobs=1)) as crew,
+        closing(LocalPool(FAULTY, "cpu", jobs=1)) as pool,
         Journal(settings.journal_of(tmp_path)) as journal,
     ):
         tell = ProgressPrinter(Console(quiet=True), None)
-        session = Campaign(tmp_path, chosen, crew, journal, past, tell)
+        session = Campaign(tmp_path, chosen, pool, journal, past, tell)
         session.play(os.getpid(), _SECONDS, shrunk)
     (found,) = findings.all()
     assert (found.case.id, found.case.kind) == (CASE, "bad-transition")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from made_up_crew import session
+from made_up_pool import session
 from rich.console import Console
 
 from killpoint.campaign import reached as store
@@ -46,10 +46,10 @@ def test_it_is_kept_over_sessions_and_given_to_the_cases_next_item(tmp_path: Pat
     first, second = [session(tmp_path, answer, 5) for _ in range(2)]
     kept = store.load(tmp_path)
     assert sum(case.plays for case in kept.cases.values()) == len(kept.items)
-    for crew in (first, second):
-        seen = [order.reach.plays for order in crew.orders if order.reach is not None]
-        assert len(seen) == len(crew.orders)
-        assert (min(seen) > 0) == (crew is second), "what the session before has reached"
+    for pool in (first, second):
+        seen = [order.reach.plays for order in pool.orders if order.reach is not None]
+        assert len(seen) == len(pool.orders)
+        assert (min(seen) > 0) == (pool is second), "what the session before has reached"
     assert (tmp_path / "never-reached.txt").exists()
 
 
@@ -59,8 +59,8 @@ def test_what_an_order_says_does_not_change_while_it_is_played(tmp_path: Path) -
         played.reached = _item(11)
         return played
 
-    crew = session(tmp_path, answer, 9)
-    for order in crew.orders:
+    pool = session(tmp_path, answer, 9)
+    for order in pool.orders:
         assert order.reach is not None
         assert order.reach.plays <= order.item.round
 

@@ -28,11 +28,11 @@ def _session(folder: Path, until: str) -> None:
     chosen = settings.load(folder)
     past = CampaignHistory(settings.entries_of(folder))
     with (
-        closing(LocalPool(chosen.target, "cpu", jobs=1)) as crew,
+        closing(LocalPool(chosen.target, "cpu", jobs=1)) as pool,
         Journal(settings.journal_of(folder)) as journal,
     ):
         tell = ProgressPrinter(Console(quiet=True), None)
-        campaign = Campaign(folder, chosen, crew, journal, past, tell)
+        campaign = Campaign(folder, chosen, pool, journal, past, tell)
         campaign.play(1, _SECONDS, lambda: "enough" if until in past.ended else "")
 
 

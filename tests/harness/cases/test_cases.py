@@ -1,4 +1,4 @@
-"""The shelf of cases: each is well formed, can be chosen, and its scenarios are files."""
+"""The catalogue of cases: each case is well formed, can be chosen, and its scenarios are files."""
 
 from __future__ import annotations
 

@@ -52,22 +52,24 @@ class Counter:
 
 
 @contextlib.contextmanager
-def _crew(count: int, play: Callable[[Chooser], Run], seed: int = 0) -> Generator[SearchProcesses]:
+def _processes(
+    count: int, play: Callable[[Chooser], Run], seed: int = 0
+) -> Generator[SearchProcesses]:
     def playing() -> Any:
         return contextlib.nullcontext(play)
 
     with contextlib.closing(
         SearchProcesses(count, playing, lambda ask, p: search_of(ask, seed, p))
-    ) as crew:
-        yield crew
+    ) as processes:
+        yield processes
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("way", ["preemptions", "delays"])
 def test_every_schedule_is_run_exactly_once(way: Any, count: int) -> None:
     alone = explore({"preemptions": Preemptions, "delays": Delays}[way](3), Counter(), 10_000)[0]
-    with _crew(count, Counter()) as crew:
-        together, found = crew.explore(Ask(way, 3), 10_000)
+    with _processes(count, Counter()) as processes:
+        together, found = processes.explore(Ask(way, 3), 10_000)
     assert found is None
     assert alone.schedules > 500
     assert alone.complete
@@ -76,23 +78,23 @@ def test_every_schedule_is_run_exactly_once(way: Any, count: int) -> None:
 
 
 def test_a_cap_is_kept_and_told() -> None:
-    with _crew(2, Counter()) as crew:
-        searched, _ = crew.explore(Ask("preemptions", 3), 501)
+    with _processes(2, Counter()) as processes:
+        searched, _ = processes.explore(Ask("preemptions", 3), 501)
     assert searched.schedules == 501
     assert str(searched) == "capped at 501 schedules with ≤ 3 preemptions"
 
 
 def test_all_have_something_to_do() -> None:
-    with _crew(2, Counter()) as crew:
-        crew.explore(Ask("preemptions", 2), 10_000)
-        shares = [worker.came.schedules for worker in crew._workers]
+    with _processes(2, Counter()) as processes:
+        processes.explore(Ask("preemptions", 2), 10_000)
+        shares = [worker.came.schedules for worker in processes._workers]
     assert min(shares) > 0.35 * sum(shares)
 
 
 @pytest.mark.parametrize("way", ["pct", "random"])
 def test_runs_by_chance_are_divided(way: Any) -> None:
-    with _crew(2, Counter()) as crew:
-        searched, _ = crew.explore(Ask(way, 3, 41), 41)
+    with _processes(2, Counter()) as processes:
+        searched, _ = processes.explore(Ask(way, 3, 41), 41)
     assert (searched.schedules, searched.complete) == (41, True)
 
 
@@ -105,8 +107,8 @@ def test_walks_are_those_of_one_process() -> None:
 def test_what_is_found_replays_and_is_the_same_for_the_same_seed() -> None:
     found: list[Any] = []
     for _ in range(2):
-        with _crew(2, Counter(least=6), seed=7) as crew:
-            searched, bad = crew.explore(Ask("preemptions", 3), 10_000)
+        with _processes(2, Counter(least=6), seed=7) as processes:
+            searched, bad = processes.explore(Ask("preemptions", 3), 10_000)
         assert searched.violated
         assert bad is not None
         assert Counter(least=6)(FixedSchedule(bad.choices))[0] == bad.violation
@@ -115,9 +117,9 @@ def test_what_is_found_replays_and_is_the_same_for_the_same_seed() -> None:
 
 
 def test_one_search_follows_another() -> None:
-    with _crew(2, Counter()) as crew:
-        first, _ = crew.explore(Ask("preemptions", 1), 10_000)
-        again, _ = crew.explore(Ask("preemptions", 1), 10_000)
+    with _processes(2, Counter()) as processes:
+        first, _ = processes.explore(Ask("preemptions", 1), 10_000)
+        again, _ = processes.explore(Ask("preemptions", 1), 10_000)
     assert (first.schedules, first.complete) == (again.schedules, again.complete)
 
 
@@ -126,8 +128,11 @@ def test_a_process_that_ends_is_told() -> None:
         def __call__(self, _: Chooser) -> Run:
             os._exit(3)
 
-    with _crew(2, Leaver()) as crew, pytest.raises(CannotWork, match=r"\(pid \d+\) has ended"):
-        crew.explore(Ask("preemptions", 1), 10)
+    with (
+        _processes(2, Leaver()) as processes,
+        pytest.raises(CannotWork, match=r"\(pid \d+\) has ended"),
+    ):
+        processes.explore(Ask("preemptions", 1), 10)
 
 
 def test_what_goes_wrong_in_one_is_raised() -> None:
@@ -135,16 +140,19 @@ def test_what_goes_wrong_in_one_is_raised() -> None:
         def __call__(self, _: Chooser) -> Run:
             raise LookupError("mine")
 
-    with _crew(2, Failing()) as crew, pytest.raises(CannotWork, match="LookupError: mine"):
-        crew.explore(Ask("preemptions", 1), 10)
+    with (
+        _processes(2, Failing()) as processes,
+        pytest.raises(CannotWork, match="LookupError: mine"),
+    ):
+        processes.explore(Ask("preemptions", 1), 10)
 
 
 def test_they_end_with_the_one_that_made_them() -> None:
     read, write = os.pipe()
     maker = os.fork()
     if maker == 0:
-        with _crew(2, Counter()) as crew:
-            os.write(write, " ".join(str(worker.pid) for worker in crew._workers).encode())
+        with _processes(2, Counter()) as processes:
+            os.write(write, " ".join(str(worker.pid) for worker in processes._workers).encode())
             signal.pause()
         os._exit(0)
     pids = [int(word) for word in os.read(read, 100).split()]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nursery import Nursery
-from vllm_shelf import Shelf
+from forked_calls import ForkedCalls
+from package_index import PackageIndex
 
 from killpoint.errors import CannotWork
 from killpoint.targets import vllm
@@ -40,30 +40,30 @@ def no_pip_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def shelf(
+def package_index(
     tmp_path: Path,
     cache: Path,
     no_pip_settings: None,
     monkeypatch: pytest.MonkeyPatch,
-) -> Shelf:
+) -> PackageIndex:
     """An index without a network, configured as this machine's only one."""
-    made = Shelf(tmp_path / "simple")
+    made = PackageIndex(tmp_path / "simple")
     monkeypatch.setenv("PIP_INDEX_URL", made.url)
     return made
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
+def forked_calls() -> Iterator[ForkedCalls]:
     """Where processes of these tests are forked."""
-    made = Nursery()
+    made = ForkedCalls()
     yield made
     made.close()
 
 
 @pytest.fixture
-def elsewhere(nursery: Nursery) -> Callable[..., Any]:
+def elsewhere(forked_calls: ForkedCalls) -> Callable[..., Any]:
     """Call a function in a process of its own, which may import any vLLM, and take its result."""
-    return nursery.call
+    return forked_calls.call
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sglang_shelf import FOLDER, NAMES, QUEUE
+from sglang_index import FOLDER, NAMES, QUEUE
 
 from killpoint.errors import CannotWork
 from killpoint.targets import sglang

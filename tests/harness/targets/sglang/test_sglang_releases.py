@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from sglang_shelf import FILES, FOLDER, NAMES, QUEUE, SglangShelf, zipped
+from sglang_index import FILES, FOLDER, NAMES, QUEUE, SglangIndex, zipped
 
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.targets import registry, sglang
@@ -20,11 +20,11 @@ MANY = ("cp313-cp313-manylinux_2_34_x86_64", "cp311-cp311-manylinux_2_34_aarch64
 
 
 @pytest.fixture
-def shelf(
+def package_index(
     tmp_path: Path, cache: Path, no_pip_settings: None, monkeypatch: pytest.MonkeyPatch
-) -> SglangShelf:
+) -> SglangIndex:
     """An index without a network, configured as this machine's only one."""
-    made = SglangShelf(tmp_path / "simple")
+    made = SglangIndex(tmp_path / "simple")
     monkeypatch.setenv("PIP_INDEX_URL", made.url)
     return made
 
@@ -56,16 +56,16 @@ KEPT = [
 ]
 
 
-def test_only_the_queue_and_its_kin_are_kept(shelf: SglangShelf, cache: Path) -> None:
-    shelf.release("1.2.3")
+def test_only_the_queue_and_its_kin_are_kept(package_index: SglangIndex, cache: Path) -> None:
+    package_index.release("1.2.3")
     assert registry.resolve("sglang==1.2.3") == "sglang==1.2.3"
     assert files_in(cache) == KEPT
 
 
 def test_a_release_without_source_is_taken_from_its_wheel(
-    shelf: SglangShelf, cache: Path, monkeypatch: pytest.MonkeyPatch
+    package_index: SglangIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf.wheel("1.2.3", ANY)
+    package_index.wheel("1.2.3", ANY)
     assert registry.resolve("sglang==1.2.3") == "sglang==1.2.3"
     assert files_in(cache) == KEPT
     assert (cache / KEPT[1]).read_text() == QUEUE
@@ -76,36 +76,38 @@ def test_a_release_without_source_is_taken_from_its_wheel(
 
 @pytest.mark.parametrize("tags", [MANY, MANY[::-1]])
 def test_of_many_wheels_every_machine_takes_the_same(
-    shelf: SglangShelf, tags: tuple[str, ...]
+    package_index: SglangIndex, tags: tuple[str, ...]
 ) -> None:
     for tag in tags:
-        shelf.wheel("1.0.0", tag)
+        package_index.wheel("1.0.0", tag)
     registry.resolve("sglang==1.0.0")
     assert f"sglang-1.0.0-{MANY[1]}.whl" in origin("1.0.0")
 
 
 def test_source_is_preferred_to_wheels_and_a_wheel_for_all_to_one_for_some(
-    shelf: SglangShelf,
+    package_index: SglangIndex,
 ) -> None:
     for version in ("1.0.0", "1.1.0"):
-        shelf.wheel(version, MANY[1])
-        shelf.wheel(version, ANY)
-    shelf.release("1.0.0")
+        package_index.wheel(version, MANY[1])
+        package_index.wheel(version, ANY)
+    package_index.release("1.0.0")
     for version in ("1.0.0", "1.1.0"):
         registry.resolve(f"sglang=={version}")
     assert "sglang-1.0.0.tar.gz" in origin("1.0.0")
     assert ANY in origin("1.1.0")
 
 
-def test_an_unknown_release_is_refused_with_its_neighbours(shelf: SglangShelf, cache: Path) -> None:
-    shelf.release("1.0.0")
-    shelf.wheel("2.0.0", ANY)
+def test_an_unknown_release_is_refused_with_its_neighbours(
+    package_index: SglangIndex, cache: Path
+) -> None:
+    package_index.release("1.0.0")
+    package_index.wheel("2.0.0", ANY)
     assert "no such release; nearest with one: 1.0.0, 2.0.0" in refused("sglang==1.2.0", BadUsage)
     assert files_in(cache) == []
 
 
-def test_a_release_before_the_queue_is_refused(shelf: SglangShelf, cache: Path) -> None:
-    shelf.release("1.0.0", {f"{FOLDER}/other.py": ""})
+def test_a_release_before_the_queue_is_refused(package_index: SglangIndex, cache: Path) -> None:
+    package_index.release("1.0.0", {f"{FOLDER}/other.py": ""})
     assert "shm_broadcast.py" in refused("sglang==1.0.0", BadUsage)
     assert files_in(cache) == []
 
@@ -121,7 +123,7 @@ def test_a_module_may_be_called_alike(name: str) -> None:
 
 
 def test_an_index_that_is_down_is_said_so(
-    shelf: SglangShelf, monkeypatch: pytest.MonkeyPatch
+    package_index: SglangIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
     text = refused("sglang==1.0.0", CannotWork)
@@ -129,45 +131,45 @@ def test_an_index_that_is_down_is_said_so(
     assert "127.0.0.1:1" in text
 
 
-def test_building_never_fetches(shelf: SglangShelf) -> None:
-    shelf.release("1.2.3")
+def test_building_never_fetches(package_index: SglangIndex) -> None:
+    package_index.release("1.2.3")
     with pytest.raises(CannotWork, match="never fetched"):
         registry.build("sglang==1.2.3")
 
 
 @pytest.mark.parametrize("name", ["../../outside.py", "/tmp/outside.py", "sglang/../../out.py"])
 def test_a_wheel_that_reaches_outside_is_refused(
-    shelf: SglangShelf, cache: Path, tmp_path: Path, name: str
+    package_index: SglangIndex, cache: Path, tmp_path: Path, name: str
 ) -> None:
-    shelf.wheel("1", ANY, {**FILES, name: "evil"})
+    package_index.wheel("1", ANY, {**FILES, name: "evil"})
     assert "outside" in refused("sglang==1", CannotWork)
     assert files_in(cache) == []
     assert not list(tmp_path.rglob("out*.py"))
 
 
-def test_a_wheel_with_a_link_for_a_file_is_refused(shelf: SglangShelf, cache: Path) -> None:
+def test_a_wheel_with_a_link_for_a_file_is_refused(package_index: SglangIndex, cache: Path) -> None:
     link = zipfile.ZipInfo(f"{FOLDER}/shm_broadcast.py")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
-    shelf.add(f"sglang-1-{ANY}.whl", zipped([(link, b"/etc/passwd")]))
+    package_index.add(f"sglang-1-{ANY}.whl", zipped([(link, b"/etc/passwd")]))
     assert "something else than a file" in refused("sglang==1", CannotWork)
     assert files_in(cache) == []
 
 
-def test_a_damaged_wheel_is_refused(shelf: SglangShelf, cache: Path) -> None:
+def test_a_damaged_wheel_is_refused(package_index: SglangIndex, cache: Path) -> None:
     whole = zipped([(zipfile.ZipInfo(name), text.encode()) for name, text in FILES.items()])
     at = whole.index(b"sglang.srt.utils") - 8
     broken = whole[:at] + bytes(8) + whole[at + 8 :]
     for version, content in (("1", b"no wheel"), ("2", whole[:-40]), ("3", broken)):
-        shelf.add(f"sglang-{version}-{ANY}.whl", content)
+        package_index.add(f"sglang-{version}-{ANY}.whl", content)
         assert "damaged" in refused(f"sglang=={version}", CannotWork)
     assert files_in(cache) == []
 
 
 def test_an_absurdly_large_file_in_a_wheel_is_refused(
-    shelf: SglangShelf, cache: Path, monkeypatch: pytest.MonkeyPatch
+    package_index: SglangIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "LARGEST", 10)
-    shelf.wheel("1", ANY)
+    package_index.wheel("1", ANY)
     assert "bytes" in refused("sglang==1", CannotWork)
     assert files_in(cache) == []
 

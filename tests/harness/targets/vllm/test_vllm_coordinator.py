@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
-from vllm_shelf import FOLDER, QUEUE, Shelf, sdist
+from package_index import FOLDER, QUEUE, PackageIndex, sdist
 
 from killpoint.errors import CannotWork
 from killpoint.scenario import Wakes
@@ -106,7 +106,7 @@ def test_one_that_asks_for_what_has_no_stand_in_says_so(tmp_path: Path) -> None:
 
 
 def test_a_release_stored_without_its_engine_is_completed(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    package_index: PackageIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     top = "vllm-1.2.3/"
     files = {
@@ -116,7 +116,7 @@ def test_a_release_stored_without_its_engine_is_completed(
         f"{top}vllm/v1/engine/__init__.py": "",
         f"{top}vllm/v1/engine/coordinator.py": LIKE_ITS,
     }
-    shelf.add("vllm-1.2.3.tar.gz", sdist("1.2.3", files))
+    package_index.add("vllm-1.2.3.tar.gz", sdist("1.2.3", files))
     with monkeypatch.context() as older:
         kept = {path for path in archive.WANTED if "engine" not in path.parts}
         older.setattr(archive, "WANTED", frozenset[PurePosixPath](kept))

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from vllm_shelf import FOLDER, QUEUE
+from package_index import FOLDER, QUEUE
 
 from killpoint.targets import vllm
 from killpoint.targets.coordinator_messages import Published, Started

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from vllm_shelf import sdist
+from package_index import sdist
 
 from killpoint.errors import CannotWork
 from killpoint.targets import vllm

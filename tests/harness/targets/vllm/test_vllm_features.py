@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import zmq
-from vllm_shelf import FOLDER
+from package_index import FOLDER
 
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.targets import vllm

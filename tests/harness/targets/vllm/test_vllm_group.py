@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vllm_shelf import FOLDER, QUEUE, Shelf
+from package_index import FOLDER, QUEUE, PackageIndex
 
 from killpoint.errors import CannotWork
 from killpoint.targets import vllm
@@ -90,14 +90,16 @@ def test_a_timeout_is_told_by_its_text(tmp_path: Path, error: Exception, word: s
     assert vllm.build(vllm.resolve(tree(tmp_path, ""))).classify(error) == word
 
 
-def test_a_changed_file_of_a_stored_group_is_not_served(shelf: Shelf, cache: Path) -> None:
+def test_a_changed_file_of_a_stored_group_is_not_served(
+    package_index: PackageIndex, cache: Path
+) -> None:
     top = "vllm-1"
     group = GROUP.format(limits="a=1", timeout="")
     files = {
         f"{top}/{FOLDER}/shm_broadcast.py": QUEUE,
         f"{top}/vllm/distributed/utils.py": group,
     }
-    shelf.release("1", files)
+    package_index.release("1", files)
     resolved = vllm.resolve("vllm==1")
     assert "group" in vllm.build(resolved).capabilities
     (cache / "vllm" / "1" / "vllm" / "distributed" / "utils.py").write_text(group + "#")

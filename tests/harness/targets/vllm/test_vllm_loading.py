@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vllm_shelf import FOLDER, QUEUE
+from package_index import FOLDER, QUEUE
 
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.targets import vllm

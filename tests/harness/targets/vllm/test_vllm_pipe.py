@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vllm_shelf import FOLDER, QUEUE, Shelf
+from package_index import FOLDER, QUEUE, PackageIndex
 
 from killpoint.targets import vllm
 from killpoint.targets.protocol import PipeShape, UnsupportedByTarget
@@ -94,9 +94,9 @@ def test_what_a_pipe_cannot_do_is_unsupported(tmp_path: Path) -> None:
 
 
 def test_a_release_that_was_stored_without_its_pipe_is_fetched_again(
-    shelf: Shelf, cache: Path
+    package_index: PackageIndex, cache: Path
 ) -> None:
-    shelf.release("0.12.0", files("vllm-0.12.0/"))
+    package_index.release("0.12.0", files("vllm-0.12.0/"))
     home = cache / "vllm" / "0.12.0"
     assert "pipe" in vllm.build(vllm.resolve("vllm==0.12.0")).capabilities
     record = json.loads((home / "source.json").read_text())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
-from vllm_shelf import FOLDER, QUEUE, Shelf, packed, sdist
+from package_index import FOLDER, QUEUE, PackageIndex, packed, sdist
 
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.targets import vllm
@@ -30,8 +30,8 @@ def files_in(cache: Path) -> list[str]:
     return sorted(str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file())
 
 
-def test_only_what_is_served_and_its_kin_are_kept(shelf: Shelf, cache: Path) -> None:
-    shelf.release("1.2.3")
+def test_only_what_is_served_and_its_kin_are_kept(package_index: PackageIndex, cache: Path) -> None:
+    package_index.release("1.2.3")
     assert vllm.resolve("vllm==1.2.3") == "vllm==1.2.3"
     home = "vllm/1.2.3"
     assert files_in(cache) == [
@@ -44,8 +44,10 @@ def test_only_what_is_served_and_its_kin_are_kept(shelf: Shelf, cache: Path) -> 
     assert (cache / home / FOLDER / "shm_broadcast.py").read_text() == QUEUE
 
 
-def test_the_second_use_needs_no_index(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    shelf.release("1.2.3")
+def test_the_second_use_needs_no_index(
+    package_index: PackageIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package_index.release("1.2.3")
     resolved = vllm.resolve("vllm==1.2.3")
     monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
     assert vllm.resolve("vllm==1.2.3") == resolved
@@ -60,9 +62,9 @@ def stored_by_an_older_killpoint(monkeypatch: pytest.MonkeyPatch, spec: str) -> 
 
 
 def test_what_an_older_killpoint_stored_is_completed(
-    shelf: Shelf, cache: Path, monkeypatch: pytest.MonkeyPatch
+    package_index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf.release("1.2.3")
+    package_index.release("1.2.3")
     stored_by_an_older_killpoint(monkeypatch, "vllm==1.2.3")
     added = cache / "vllm" / "1.2.3" / "vllm" / "distributed" / "__init__.py"
     assert not added.exists()
@@ -72,16 +74,16 @@ def test_what_an_older_killpoint_stored_is_completed(
 
 
 def test_what_an_older_killpoint_stored_will_do_where_there_is_no_index(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    package_index: PackageIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf.release("1.2.3")
+    package_index.release("1.2.3")
     stored_by_an_older_killpoint(monkeypatch, "vllm==1.2.3")
     monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
     assert "group" not in vllm.build(vllm.resolve("vllm==1.2.3")).capabilities
 
 
-def test_building_never_fetches(shelf: Shelf) -> None:
-    shelf.release("1.2.3")
+def test_building_never_fetches(package_index: PackageIndex) -> None:
+    package_index.release("1.2.3")
     with pytest.raises(CannotWork, match="never fetched"):
         vllm.build("vllm==1.2.3")
 
@@ -91,41 +93,49 @@ def test_what_is_not_a_release_is_refused(spec: str) -> None:
     assert "vllm==X.Y.Z" in refused(spec, BadUsage)
 
 
-def test_an_unknown_release_is_refused_with_its_neighbours(shelf: Shelf, cache: Path) -> None:
+def test_an_unknown_release_is_refused_with_its_neighbours(
+    package_index: PackageIndex, cache: Path
+) -> None:
     for version in ("1.0.0", "1.1.0", "1.3.0", "2.0.0"):
-        shelf.release(version)
+        package_index.release(version)
     text = refused("vllm==1.2.0", BadUsage)
     assert "no such release" in text
     assert "1.0.0, 1.1.0, 1.3.0, 2.0.0" in text
     assert files_in(cache) == []
 
 
-def test_a_release_without_source_is_refused_with_its_neighbours(shelf: Shelf) -> None:
-    shelf.release("1.0.0")
-    shelf.add("vllm-1.1.0-cp38-abi3-manylinux1_x86_64.whl", b"")
+def test_a_release_without_source_is_refused_with_its_neighbours(
+    package_index: PackageIndex,
+) -> None:
+    package_index.release("1.0.0")
+    package_index.add("vllm-1.1.0-cp38-abi3-manylinux1_x86_64.whl", b"")
     text = refused("vllm==1.1.0", BadUsage)
     assert "without a source archive" in text
     assert "1.0.0" in text
 
 
-def test_a_release_without_a_queue_is_refused_and_not_kept(shelf: Shelf, cache: Path) -> None:
+def test_a_release_without_a_queue_is_refused_and_not_kept(
+    package_index: PackageIndex, cache: Path
+) -> None:
     top = f"vllm-1.0.0/{FOLDER}"
-    shelf.release("1.0.0", {f"{top}/shm_broadcast.py": "class Other: ..."})
-    shelf.release("0.1.0", {f"{top}/other.py": ""})
+    package_index.release("1.0.0", {f"{top}/shm_broadcast.py": "class Other: ..."})
+    package_index.release("0.1.0", {f"{top}/other.py": ""})
     assert "no message queue" in refused("vllm==1.0.0", BadUsage)
     assert "shm_broadcast.py" in refused("vllm==0.1.0", BadUsage)
     assert files_in(cache) == []
 
 
-def test_another_file_than_the_index_described_is_not_kept(shelf: Shelf, cache: Path) -> None:
-    shelf.add("vllm-1.0.0.tar.gz", sdist("1.0.0"), sha256="0" * 64)
+def test_another_file_than_the_index_described_is_not_kept(
+    package_index: PackageIndex, cache: Path
+) -> None:
+    package_index.add("vllm-1.0.0.tar.gz", sdist("1.0.0"), sha256="0" * 64)
     assert "does not match" in refused("vllm==1.0.0", CannotWork)
     assert files_in(cache) == []
 
 
-def test_an_index_without_hashes_is_used_and_named(shelf: Shelf) -> None:
+def test_an_index_without_hashes_is_used_and_named(package_index: PackageIndex) -> None:
     content = sdist("1.0.0")
-    shelf.add("vllm-1.0.0.tar.gz", content, sha256=None)
+    package_index.add("vllm-1.0.0.tar.gz", content, sha256=None)
     vllm.resolve("vllm==1.0.0")
     found = releases.stored(releases.parse("1.0.0"))
     assert found is not None
@@ -134,19 +144,19 @@ def test_an_index_without_hashes_is_used_and_named(shelf: Shelf) -> None:
 
 
 def test_a_folder_of_archives_will_do(
-    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    package_index: PackageIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "links").mkdir()
-    shelf.release("1.0.0").rename(tmp_path / "links" / "vllm-1.0.0.tar.gz")
+    package_index.release("1.0.0").rename(tmp_path / "links" / "vllm-1.0.0.tar.gz")
     monkeypatch.setenv("PIP_NO_INDEX", "true")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "links"))
     assert vllm.resolve("vllm==1.0.0") == "vllm==1.0.0"
 
 
 def test_an_unreachable_index_is_not_taken_for_an_empty_one(
-    shelf: Shelf, cache: Path, monkeypatch: pytest.MonkeyPatch
+    package_index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf.release("1.0.0")
+    package_index.release("1.0.0")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", NOWHERE)
     assert "127.0.0.1:1" in refused("vllm==2.0.0", CannotWork)
     monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
@@ -159,9 +169,9 @@ def test_an_unreachable_index_is_not_taken_for_an_empty_one(
     ["../../outside.py", "/tmp/outside.py", f"vllm-1/{FOLDER}/../../../../outside.py", "a\\b.py"],
 )
 def test_an_archive_that_reaches_outside_is_refused(
-    shelf: Shelf, cache: Path, tmp_path: Path, name: str
+    package_index: PackageIndex, cache: Path, tmp_path: Path, name: str
 ) -> None:
-    shelf.release("1", {f"vllm-1/{FOLDER}/shm_broadcast.py": QUEUE, name: "evil"})
+    package_index.release("1", {f"vllm-1/{FOLDER}/shm_broadcast.py": QUEUE, name: "evil"})
     assert "outside" in refused("vllm==1", CannotWork)
     assert files_in(cache) == []
     assert not list(tmp_path.rglob("outside.py"))
@@ -169,35 +179,37 @@ def test_an_archive_that_reaches_outside_is_refused(
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
 def test_an_archive_with_a_link_for_a_file_is_refused(
-    shelf: Shelf, cache: Path, kind: bytes
+    package_index: PackageIndex, cache: Path, kind: bytes
 ) -> None:
     link = tarfile.TarInfo(f"vllm-1/{FOLDER}/shm_broadcast.py")
     link.type, link.linkname = kind, "/etc/passwd"
-    shelf.add("vllm-1.tar.gz", packed([(link, b"")]))
+    package_index.add("vllm-1.tar.gz", packed([(link, b"")]))
     assert "something else than a file" in refused("vllm==1", CannotWork)
     assert files_in(cache) == []
 
 
 @pytest.mark.parametrize("content", [b"not an archive", sdist("1")[:-40]])
-def test_a_damaged_archive_is_refused(shelf: Shelf, cache: Path, content: bytes) -> None:
-    shelf.add("vllm-1.tar.gz", content)
+def test_a_damaged_archive_is_refused(
+    package_index: PackageIndex, cache: Path, content: bytes
+) -> None:
+    package_index.add("vllm-1.tar.gz", content)
     assert "damaged" in refused("vllm==1", CannotWork)
     assert files_in(cache) == []
 
 
 def test_an_absurdly_large_file_is_refused(
-    shelf: Shelf, cache: Path, monkeypatch: pytest.MonkeyPatch
+    package_index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "LARGEST", 10)
-    shelf.release("1")
+    package_index.release("1")
     assert "bytes" in refused("vllm==1", CannotWork)
     assert files_in(cache) == []
 
 
 def test_an_interrupt_leaves_nothing(
-    shelf: Shelf, cache: Path, monkeypatch: pytest.MonkeyPatch
+    package_index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf.release("1")
+    package_index.release("1")
 
     def interrupted(*_: object) -> dict[str, str]:
         (cache / "vllm" / "incoming" / "release").mkdir()
@@ -211,8 +223,10 @@ def test_an_interrupt_leaves_nothing(
     assert vllm.resolve("vllm==1") == "vllm==1"
 
 
-def test_what_a_killed_fetch_left_is_removed_by_the_next(shelf: Shelf, cache: Path) -> None:
-    shelf.release("1")
+def test_what_a_killed_fetch_left_is_removed_by_the_next(
+    package_index: PackageIndex, cache: Path
+) -> None:
+    package_index.release("1")
     remains = cache / "vllm" / "incoming"
     remains.mkdir(parents=True)
     (remains / "archive").write_bytes(b"half")
@@ -221,16 +235,18 @@ def test_what_a_killed_fetch_left_is_removed_by_the_next(shelf: Shelf, cache: Pa
 
 
 def test_a_place_that_cannot_be_written_is_a_clear_error(
-    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    package_index: PackageIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf.release("1")
+    package_index.release("1")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KILLPOINT_CACHE", str(tmp_path / "file" / "below"))
     assert "cannot be stored" in refused("vllm==1", CannotWork)
 
 
-def test_a_stored_file_that_was_changed_is_not_served(shelf: Shelf, cache: Path) -> None:
-    shelf.release("1")
+def test_a_stored_file_that_was_changed_is_not_served(
+    package_index: PackageIndex, cache: Path
+) -> None:
+    package_index.release("1")
     resolved = vllm.resolve("vllm==1")
     path = cache / "vllm" / "1" / FOLDER / "shm_broadcast.py"
     path.write_text(QUEUE + "# changed\n")

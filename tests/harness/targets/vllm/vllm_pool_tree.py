@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vllm_shelf import FOLDER, QUEUE
+from package_index import FOLDER, QUEUE
 
 EXECUTOR = """
 from multiprocessing import connection

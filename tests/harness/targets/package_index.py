@@ -23,7 +23,7 @@ class MessageQueue:
 """
 
 
-class Shelf:
+class PackageIndex:
     """A simple index on disk, for one project."""
 
     project = "vllm"

@@ -18,7 +18,7 @@ _IMPORTED = ("numpy", "torch", "zmq", "killpoint.targets.vllm.adapter")
 _WITHIN = 60.0
 
 
-class Nursery:
+class ForkedCalls:
     """A process with all of them below it; it starts with the first call."""
 
     def __init__(self) -> None:

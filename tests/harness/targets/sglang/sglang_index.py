@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from vllm_shelf import Shelf, packed
+from package_index import PackageIndex, packed
 
 FOLDER = "sglang/srt/distributed/device_communicators"
 NAMES = "sglang/srt/utils/stale_shm_cleanup.py"
@@ -31,7 +31,7 @@ FILES = {
 }
 
 
-class SglangShelf(Shelf):
+class SglangIndex(PackageIndex):
     """An index that offers SGLang."""
 
     project = "sglang"

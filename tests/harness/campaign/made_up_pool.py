@@ -20,7 +20,7 @@ SETTINGS = Settings(only=CASES)
 Answer = Callable[[WorkOrder], WorkResult | Lost]
 
 
-class Crew:
+class MadeUpPool:
     """Two players that answer at once, in the order that they were asked."""
 
     local = True
@@ -46,12 +46,12 @@ class Crew:
         self._asked.clear()
 
 
-def session(folder: Path, answer: Answer, items: int) -> Crew:
+def session(folder: Path, answer: Answer, items: int) -> MadeUpPool:
     """Play until so many items have been begun, then interrupt."""
-    crew, path = Crew(answer), folder / "journal.jsonl"
+    pool, path = MadeUpPool(answer), folder / "journal.jsonl"
     past = CampaignHistory(read(path) if path.exists() else [])
     with Journal(path) as journal:
         tell = ProgressPrinter(Console(quiet=True), None)
-        campaign = Campaign(folder, SETTINGS, crew, journal, past, tell)
-        campaign.play(1, 600.0, lambda: "stopped" if len(crew.began) >= items else "")
-    return crew
+        campaign = Campaign(folder, SETTINGS, pool, journal, past, tell)
+        campaign.play(1, 600.0, lambda: "stopped" if len(pool.began) >= items else "")
+    return pool
