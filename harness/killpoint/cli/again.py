@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from killpoint.judgement.rejudge import recheck
+from killpoint.judgement.rejudge import rejudge_run
 from killpoint.judgement.replay import replay
 from killpoint.targets.registry import FORMS
 
@@ -43,7 +43,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _recheck(options: argparse.Namespace) -> int:
-    outcomes = recheck(options.run)
+    outcomes = rejudge_run(options.run)
     for outcome in outcomes:
         print(f"{outcome.id}: {outcome.outcome}" + (f": {outcome.cause}" if outcome.cause else ""))
     words = {outcome.outcome for outcome in outcomes}

@@ -16,7 +16,7 @@ from killpoint.search.play_evidence import unexpected
 from killpoint.verdict import CaseOutcome
 
 
-def recheck(run: Path) -> list[CaseOutcome]:
+def rejudge_run(run: Path) -> list[CaseOutcome]:
     """The outcome of each play kept in a run's folder, judged by today's checkers.
 
     Raises:

@@ -42,7 +42,7 @@ class Weight(msgspec.Struct, frozen=True):
     roomy: tuple[Roomy, ...] = ()
 
 
-def weigh(pid: int) -> Weight | None:
+def measure(pid: int) -> Weight | None:
     """Return the process's memory; None if it is gone."""
     with contextlib.suppress(OSError):
         text = Path(f"/proc/{pid}/smaps").read_text("utf-8", "replace")
@@ -140,7 +140,7 @@ def logged(folder: Path, role: str, temporary: str = "t") -> int:
 
 def record(log: Log, role: str, pid: int) -> None:
     """Log a role's memory, and before it those of its private mappings that have room."""
-    weight = weigh(pid)
+    weight = measure(pid)
     if weight is not None:
         told = msgspec.structs.asdict(weight)
         log.write("room", target=role, mappings=told.pop("roomy"))

@@ -11,7 +11,7 @@ from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.simulation.programs.delivery import Judge
 from killpoint.simulation.programs.handshake import Ends, meet
-from killpoint.systems.queue.checks.simulated_wakeups import Woken, woken
+from killpoint.systems.queue.checks.simulated_wakeups import WakeupRun, check_prompt_wakeups
 from killpoint.targets.protocol import BlackBox
 from killpoint.targets.shapes import QueueShape
 from killpoint.verdict import Violation
@@ -41,7 +41,7 @@ class Waking(msgspec.Struct, frozen=True, tag="waking"):
     def begin(self, box: BlackBox, around: SimulatedEnvironment, ends: Ends) -> Judge:
         """Make the tasks; return the judge of the run, to be called once it has ended."""
         world = around.world
-        run = Woken([], {})
+        run = WakeupRun([], {})
         writer, readers = ends
 
         def write() -> None:
@@ -81,6 +81,6 @@ class Waking(msgspec.Struct, frozen=True, tag="waking"):
 
         def judge(ending: Ending) -> Violation | None:
             run.how, run.waiting, run.hurried = ending.how, ending.waiting, world.hurried
-            return woken(run)
+            return check_prompt_wakeups(run)
 
         return judge

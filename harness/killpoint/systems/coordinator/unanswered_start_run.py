@@ -7,7 +7,7 @@ import msgspec
 from killpoint.checkers.finding import Finding
 from killpoint.scenario import Scenario, Wakes
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.coordinator.checks.wakeups import Heard, woken
+from killpoint.systems.coordinator.checks.wakeups import Heard, check_request_wakes_all
 
 _WHERE = "killpoint.systems.coordinator.unanswered_start_search:answer"
 _WITHIN = 60.0
@@ -25,7 +25,7 @@ def wake_twice(case_run: CaseRun, scenario: Scenario) -> None:
     said = case_run.call(_WHERE, msgspec.msgpack.encode(wakes), _WITHIN)
     heard = _DECODER.decode(said)
     case_run.count(Finding([], {"second requests": 1}))
-    violation = woken(heard)
+    violation = check_request_wakes_all(heard)
     if violation is not None:
         found = msgspec.structs.replace(violation, evidence=heard.lines)
         text = case_run.kept.replay_of(scenario, found.cause)

@@ -19,7 +19,7 @@ _PIPED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
 _CARRIED = [Tensor(repeat=2), Tensor("uint8", (300_000,)), Tensor(form="none")]
 
 
-def _of_pipe(
+def _pipe_operation(
     name: str,
     role: str,
     verb: Verb,
@@ -55,7 +55,7 @@ PIPE: tuple[Operation, ...] = tuple(
     operation
     for role, other in (("pipe-0", "pipe-1"), ("pipe-1", "pipe-0"))
     for operation in (
-        _of_pipe(
+        _pipe_operation(
             f"{role}-opens",
             role,
             "pipe-open",
@@ -64,17 +64,17 @@ PIPE: tuple[Operation, ...] = tuple(
             lead=[],
             joint=True,
         ),
-        _of_pipe(
+        _pipe_operation(
             f"{role}-sends", role, "pipe-send", _pipe_both(role, other), _pipe_rest(role, other)
         ),
-        _of_pipe(
+        _pipe_operation(
             f"{role}-receives",
             role,
             "pipe-receive",
             _pipe_both(other, role),
             _pipe_rest(role, other),
         ),
-        _of_pipe(
+        _pipe_operation(
             f"{role}-closes",
             role,
             "pipe-close",
@@ -87,7 +87,7 @@ PIPE: tuple[Operation, ...] = tuple(
 """Operations of either of the two ranks."""
 
 CARRIERS: tuple[Operation, ...] = tuple(
-    _of_pipe(f"{role}-{what}", role, "carry", now, _pipe_rest(source, taker))
+    _pipe_operation(f"{role}-{what}", role, "carry", now, _pipe_rest(source, taker))
     for role, what, source, taker, now in (
         ("pipe-0", "carries", "pipe-0", "pipe-1", _pipe_both("pipe-0", "pipe-1")),
         ("pipe-1", "takes-in", "pipe-0", "pipe-1", _pipe_both("pipe-0", "pipe-1")),

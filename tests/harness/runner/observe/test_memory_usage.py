@@ -16,9 +16,9 @@ from killpoint.runner.observe import memory_usage
 
 
 def test_memory_that_was_touched_is_weighed() -> None:
-    before = memory_usage.weigh(os.getpid())
+    before = memory_usage.measure(os.getpid())
     block = bytearray(b"\1" * (32 << 20))
-    after = memory_usage.weigh(os.getpid())
+    after = memory_usage.measure(os.getpid())
     assert before is not None
     assert after is not None
     assert after.rss - before.rss > len(block) * 0.9
@@ -30,7 +30,7 @@ def test_who_is_gone_is_not_weighed(tmp_path: Path) -> None:
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    assert memory_usage.weigh(pid) is None
+    assert memory_usage.measure(pid) is None
     log = Log(tmp_path / "director.jsonl", "director")
     memory_usage.record(log, "writer", pid)
     memory_usage.record(log, "reader-0", os.getpid())
@@ -44,7 +44,7 @@ _MIB = 1 << 20
 
 
 def _weighed() -> memory_usage.Weight:
-    weight = memory_usage.weigh(os.getpid())
+    weight = memory_usage.measure(os.getpid())
     assert weight is not None
     return weight
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from killpoint.scenario import Wakes
-from killpoint.systems.coordinator.checks.wakeups import woken
+from killpoint.systems.coordinator.checks.wakeups import check_request_wakes_all
 from killpoint.systems.coordinator.unanswered_start_search import play
 from killpoint.targets.coordinator_messages import Published, Started
 
@@ -48,7 +48,7 @@ class Toy:
 @pytest.mark.parametrize("late", [False, True])
 def test_one_that_believes_its_own_prediction_strands_the_second_request(late: bool) -> None:
     heard = play(Toy(front_ends_wake=True, predicts=True), Wakes(late=late))
-    assert woken(heard) is not None
+    assert check_request_wakes_all(heard) is not None
     believed = "front end believes that all engines run, and wakes nobody" in heard.lines
     assert believed is not late
 
@@ -56,11 +56,11 @@ def test_one_that_believes_its_own_prediction_strands_the_second_request(late: b
 @pytest.mark.parametrize("late", [False, True])
 def test_one_that_waits_for_evidence_wakes_all_again(late: bool) -> None:
     heard = play(Toy(front_ends_wake=True, predicts=False), Wakes(3, 0, late=late))
-    assert woken(heard) is None
+    assert check_request_wakes_all(heard) is None
     assert heard.lines[-1].startswith("front end is told") is not late
 
 
 def test_where_engines_ask_a_held_one_does_not() -> None:
     heard = play(Toy(front_ends_wake=False, predicts=True), Wakes())
-    assert woken(heard) is None
+    assert check_request_wakes_all(heard) is None
     assert heard.lines.count("engine-1 wants wave 0") == 1

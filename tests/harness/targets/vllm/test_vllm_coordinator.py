@@ -11,7 +11,7 @@ from package_index import FOLDER, QUEUE, PackageIndex, sdist
 
 from killpoint.errors import CannotWork
 from killpoint.scenario import Wakes
-from killpoint.systems.coordinator.checks.wakeups import woken
+from killpoint.systems.coordinator.checks.wakeups import check_request_wakes_all
 from killpoint.systems.coordinator.unanswered_start_search import play
 from killpoint.targets import vllm
 from killpoint.targets.coordinator_messages import Published, Started
@@ -136,4 +136,4 @@ def test_an_unanswered_start_is_no_evidence_from_0_29_on(
     target = vllm.build(published(version))
     assert isinstance(target, VllmTarget)
     for late in (False, True):
-        assert (woken(play(target, Wakes(late=late))) is None) is wakes_again
+        assert (check_request_wakes_all(play(target, Wakes(late=late))) is None) is wakes_again

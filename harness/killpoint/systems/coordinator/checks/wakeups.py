@@ -25,7 +25,7 @@ class Heard(msgspec.Struct):
     """The whole course of events, as lines for people."""
 
 
-def woken(heard: Heard) -> Violation | None:
+def check_request_wakes_all(heard: Heard) -> Violation | None:
     """Check that each other engine was sent the start of a wave that it has not ended."""
     others = [rank for rank in range(heard.engines) if rank != heard.asked]
     deaf = [r for r in others if not any(each.excluded != r for each in heard.told)]

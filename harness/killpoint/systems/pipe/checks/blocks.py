@@ -52,7 +52,7 @@ def check_k8_blocks(scenario: Scenario, history: History, _ledger: Ledger) -> Fi
         isinstance(step, Fault) and step.fault in NETWORK_FAULTS for step in scenario.steps
     )
     found = (
-        served(history, sent, got)
+        check_requests_served(history, sent, got)
         or leases(history, sent)
         or hangs(history)
         or ([] if disturbed else _missed(history, sent, got))
@@ -82,7 +82,9 @@ def transfers(history: History) -> list[Transfer]:
     return found
 
 
-def served(history: History, sent: list[Transfer], got: list[Transfer]) -> list[Violation]:
+def check_requests_served(
+    history: History, sent: list[Transfer], got: list[Transfer]
+) -> list[Violation]:
     """Check that each served receive matches one send of its request that was not served before."""
     left = list(sent)
     for call in got:

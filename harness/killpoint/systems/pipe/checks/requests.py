@@ -15,7 +15,7 @@ import msgspec
 from killpoint.checkers.finding import evidence
 from killpoint.history.record import History
 from killpoint.scenario import Scenario
-from killpoint.systems.pipe.checks.blocks import Transfer, leases, served, transfers
+from killpoint.systems.pipe.checks.blocks import Transfer, check_requests_served, leases, transfers
 from killpoint.verdict import Kind, Violation
 
 _SECONDS = 1_000_000_000
@@ -97,7 +97,7 @@ class Requests(msgspec.Struct):
 
 def broken_requests(requests: Requests) -> Iterator[Violation]:
     """Yield what cannot be explained."""
-    yield from served(
+    yield from check_requests_served(
         requests.history, requests.sends, [each for each in requests.asks if each.ended]
     )
     yield from leases(requests.history, requests.sends)

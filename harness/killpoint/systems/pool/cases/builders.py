@@ -76,7 +76,7 @@ def pool_case(
     return Case(id, summary, run, needs(steps))
 
 
-def forked(
+def forked_pool_case(
     id: str, summary: str, *steps: AnyStep, expects: Ending | None = None, **shape: Any
 ) -> Case:
     """The same with forked workers, which come quickest: for what is judged, they are all one."""

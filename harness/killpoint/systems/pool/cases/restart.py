@@ -20,7 +20,7 @@ from killpoint.systems.pool.cases.builders import (
     START_POOL,
     STOP_POOL,
     TWO_CALLS,
-    forked,
+    forked_pool_case,
     pool_case,
 )
 
@@ -45,35 +45,35 @@ _METHODS = tuple(
 )
 
 _AFTER = (
-    forked(
+    forked_pool_case(
         "W10/after-a-killed-worker",
         "a worker was killed inside a call",
         *[*START_POOL, Fault("kill", "worker-0", Point("work", name="computing")), Call("compute")],
         *[*_ENDED, *STOP_POOL, *_NEXT],
     ),
-    forked(
+    forked_pool_case(
         "W10/after-a-failure-nobody-ended",
         "a worker was killed, and nobody told the pool to stop",
         *[*START_POOL, Fault("kill", "worker-1"), Call(), *_ENDED, *_NEXT],
     ),
-    forked(
+    forked_pool_case(
         "W10/after-a-stopped-worker",
         "a worker was stopped, and the pool shut down",
         *[*START_POOL, Fault("stop", "worker-0"), Call(timeout=SHORT), *_ENDED, *STOP_POOL, *_NEXT],
     ),
-    forked(
+    forked_pool_case(
         "W10/after-a-failed-start",
         "a worker's loading raised",
         *[Fault("raise", "worker-1", Point("work", name="loading")), PoolStart(timeout=20.0)],
         *[*_ENDED, *_NEXT],
     ),
-    forked(
+    forked_pool_case(
         "W10/after-native-code",
         "a worker was in native code when the pool was shut down",
         *[*START_POOL, Fault("hold", "worker-0", Point("work", name="native"))],
         *[Call("native", timeout=SHORT), *_ENDED, *STOP_POOL, *_NEXT],
     ),
-    forked(
+    forked_pool_case(
         "W10/after-an-interrupted-call",
         "the caller was interrupted while it waited",
         *[*START_POOL, _HELD, Call("compute"), WaitBlocked(("worker-0", "executor"))],

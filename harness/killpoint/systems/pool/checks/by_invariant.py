@@ -10,7 +10,7 @@ from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.pool.checks.deaths import Death, deaths, disobeyed, told
+from killpoint.systems.pool.checks.deaths import Death, check_death_is_told, deaths, disobeyed
 from killpoint.systems.pool.checks.errors import (
     call_fails,
     call_or_pool_fails,
@@ -34,7 +34,7 @@ def _pool_fails(_scenario: Scenario, history: History, life: Life) -> list[Viola
     if not found and not dead:
         raise Inconclusive("no worker was seen dead of what was done to it")
     for death in dead[:1]:
-        found = found or told(history, life, death)
+        found = found or check_death_is_told(history, life, death)
     return found
 
 
@@ -63,7 +63,7 @@ def fails_by_itself(scenario: Scenario, history: History, life: Life) -> list[Vi
     gone = ends(history, life)
     for strike in strikes(history):
         if strike.rank is not None and strike.rank in gone:
-            return told(history, life, Death(strike.rank, strike, gone[strike.rank]))
+            return check_death_is_told(history, life, Death(strike.rank, strike, gone[strike.rank]))
     raise Inconclusive("the worker that the exception struck was not seen to end")
 
 
@@ -72,7 +72,7 @@ def _fails_or_serves(scenario: Scenario, history: History, life: Life) -> list[V
         return fails_by_itself(scenario, history, life)
     left = [death for death in deaths(history, life) if _left_first(history, life, death)]
     if left:
-        return told(history, life, left[0])
+        return check_death_is_told(history, life, left[0])
     return unaffected(scenario, history, life)
 
 

@@ -74,7 +74,7 @@ def disobeyed(history: History, life: Life) -> list[Violation]:
     return []
 
 
-def told(history: History, life: Life, death: Death) -> list[Violation]:
+def check_death_is_told(history: History, life: Life, death: Death) -> list[Violation]:
     """W3's rule for one death: what every call owes, the callback, and the pool's end."""
     if life.start.pending_at(death.strike.intent.t):
         if life.start.ok:

@@ -14,7 +14,7 @@ PROMPT = 0.1
 """Seconds within which a sleeper must wake."""
 
 
-class Woken(msgspec.Struct):
+class WakeupRun(msgspec.Struct):
     """Times of a run, in simulated seconds."""
 
     published: list[float]
@@ -30,7 +30,7 @@ class Woken(msgspec.Struct):
     waiting: dict[str, str] = {}
 
 
-def woken(run: Woken) -> Violation | None:
+def check_prompt_wakeups(run: WakeupRun) -> Violation | None:
     """Each message was taken within 100 ms of its publication."""
     if run.wrong:
         return Violation("wrong-data", run.wrong)
@@ -45,7 +45,7 @@ def woken(run: Woken) -> Violation | None:
     return None
 
 
-def _stuck(run: Woken) -> str:
+def _stuck(run: WakeupRun) -> str:
     who = "; ".join(f"{name} waits for {what}" for name, what in run.waiting.items())
     for reader, times in run.taken.items():
         if len(times) < len(run.published) and reader in run.waiting:
