@@ -14,7 +14,7 @@ import msgspec
 
 from killpoint.scenario import AnyStep, Fault
 from killpoint.systems.server.plays.lines import line_plays
-from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
+from killpoint.systems.server.plays.named import END_IDLE, PLAYS, RARER_PLAYS, NamedPlay
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
     ServerContinueLoad,
@@ -132,7 +132,6 @@ _BACK_WITHIN, _FOR_EVER, _ORPHANS_FOR, _STOPPED_FOR = 30.0, 25.0, 15.0, 20.0
 _LEFT_WITHIN = 12.0
 """Seconds to wait for the end of a server with a stopped part, which is not judged."""
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
-_END: list[AnyStep] = [ServerWaitIdle(), ServerStop(), ServerWaitGone()]
 
 
 def grid() -> Iterator[NamedPlay]:
@@ -226,7 +225,7 @@ def _after(struck: GridPart, fault: GridFault, phase: GridPhase) -> list[AnyStep
         ]
     alive: list[AnyStep] = [ServerWaitAlive(_BACK_WITHIN)]
     back = [*alive, *asks] if phase in _STARTING else [*asks, ServerContinueLoad(2.0), *alive]
-    return [*back, ServerContinueLoad(3.0), *_END]
+    return [*back, ServerContinueLoad(3.0), *END_IDLE]
 
 
 def _run_out(what: Literal["starve", "fill-shm", "fill-tmp"], part: str = FRONT) -> list[AnyStep]:
@@ -293,7 +292,7 @@ RARER_LOADS = (
         "open-loop",
         "beside twelve clients, requests begin four a second whatever the answers do",
         ("E1", "E2"),
-        [*_UP, ServerOpenLoop(), ServerContinueLoad(8.0), *_END],
+        [*_UP, ServerOpenLoop(), ServerContinueLoad(8.0), *END_IDLE],
     ),
     NamedPlay(
         "open-loop-replica-killed",
@@ -307,7 +306,7 @@ RARER_LOADS = (
                 Fault("kill", "core-1"),
                 ServerContinueLoad(2.0),
             ],
-            *[ServerWaitAlive(_BACK_WITHIN), ServerContinueLoad(3.0), *_END],
+            *[ServerWaitAlive(_BACK_WITHIN), ServerContinueLoad(3.0), *END_IDLE],
         ],
         "data-parallel",
     ),
@@ -321,14 +320,14 @@ RARER_LOADS = (
             ServerContinueLoad(3.0),
             *_KILLED,
             ServerContinueLoad(3.0),
-            *_END,
+            *END_IDLE,
         ],
     ),
     NamedPlay(
         "whole-requests-aborted",
         "beside twelve clients, six abort answers that do not stream, halfway",
         ("E9", "E10"),
-        [*_UP, ServerHangUp(whole=True), ServerContinueLoad(8.0), *_END],
+        [*_UP, ServerHangUp(whole=True), ServerContinueLoad(8.0), *END_IDLE],
     ),
 )
 """Loads that users make too, and that plain checks leave out."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from killpoint.scenario import AnyStep
-from killpoint.systems.server.plays.named import NamedPlay
+from killpoint.systems.server.plays.named import END_IDLE, NamedPlay
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
     ServerContinueLoad,
@@ -20,10 +20,8 @@ from killpoint.systems.server.steps import (
     ServerLoad,
     ServerPhase,
     ServerStart,
-    ServerStop,
     ServerWaitAlive,
     ServerWaitGone,
-    ServerWaitIdle,
 )
 
 
@@ -77,7 +75,7 @@ def _serving(path: Path, along: float) -> list[AnyStep]:
             ServerContinueLoad(2.0),
             ServerWaitAlive(_BACK_WITHIN),
         ],
-        *[ServerContinueLoad(3.0), ServerWaitIdle(), ServerStop(), ServerWaitGone()],
+        *[ServerContinueLoad(3.0), *END_IDLE],
     ]
 
 

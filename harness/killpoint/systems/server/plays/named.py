@@ -67,7 +67,10 @@ to break a promise (a forked play would have to be played once more), and for pl
 _BEGUN_AS_USERS = ServerStart("begun", ordinary=True)
 _UP_AS_USERS: list[AnyStep] = [_AS_USERS, *_UP[1:]]
 _LEFT = ServerWaitGone(_LEFT_WITHIN)
-_END: list[AnyStep] = [ServerWaitIdle(), ServerStop(), ServerWaitGone()]
+_ENDS_IDLE_WITHIN = 20.0
+"""Seconds to wait for a server that was sent SIGTERM with nothing to do. One that hangs then is
+judged by E6 and E8 in plays of their own."""
+END_IDLE: list[AnyStep] = [ServerWaitIdle(), ServerStop(), ServerWaitGone(_ENDS_IDLE_WITHIN)]
 _BACK: list[AnyStep] = [ServerWaitAlive(_BACK_WITHIN), ServerContinueLoad(3.0)]
 
 
@@ -84,11 +87,11 @@ def _told(fault: FaultName) -> list[AnyStep]:
 
 
 def _killed(part: str) -> list[AnyStep]:
-    return [*_struck("kill", part), ServerContinueLoad(2.0), *_BACK, *_END]
+    return [*_struck("kill", part), ServerContinueLoad(2.0), *_BACK, *END_IDLE]
 
 
 def _killed_as_users(part: str) -> list[AnyStep]:
-    return [*_struck_as_users("kill", part), ServerContinueLoad(2.0), *_BACK, *_END]
+    return [*_struck_as_users("kill", part), ServerContinueLoad(2.0), *_BACK, *END_IDLE]
 
 
 def _stopped(part: str) -> list[AnyStep]:
@@ -103,7 +106,7 @@ def _stopped(part: str) -> list[AnyStep]:
 
 _VISITED: list[AnyStep] = [
     *[*_UP_AS_USERS, ProbeExposure(), Attack("front", "listen"), Attack("front", "speak")],
-    *[Attack("front", "lurk"), ServerContinueLoad(2.0), ProbeExposure(), *_END],
+    *[Attack("front", "lurk"), ServerContinueLoad(2.0), ProbeExposure(), *END_IDLE],
 ]
 """Strangers at a server under umask 000, which any user can reach where the server itself sets no
 permissions. It is started as users start it: exposure does not depend on timing, so one play is
@@ -114,7 +117,7 @@ _PLAYS = (
         "undisturbed",
         "clients ask, half of them for streams; then the server is told to end, idle",
         ("E2", "E7", "L1"),
-        [*_UP_AS_USERS, ServerContinueLoad(3.0), *_END],
+        [*_UP_AS_USERS, ServerContinueLoad(3.0), *END_IDLE],
     ),
     NamedPlay(
         "sigterm-in-a-long-step",
@@ -209,7 +212,7 @@ _PLAYS = (
         ("E2", "E1", "E5"),
         [
             *[*_struck("stop", "worker-0"), ServerContinueLoad(3.0), Fault("continue", "worker-0")],
-            *[ServerContinueLoad(3.0), *_END],
+            *[ServerContinueLoad(3.0), *END_IDLE],
         ],
     ),
     NamedPlay(
@@ -222,7 +225,7 @@ _PLAYS = (
                 ServerContinueLoad(20.0),
                 Fault("continue", "worker-0"),
             ],
-            *[*_BACK, *_END],
+            *[*_BACK, *END_IDLE],
         ],
         full=True,
     ),
@@ -249,19 +252,19 @@ _PLAYS = (
         "clients-hang-up",
         "beside twelve clients, six hang up: in the midst of their answers, and before",
         ("E9",),
-        [*_UP, ServerHangUp(), ServerContinueLoad(8.0), *_END],
+        [*_UP, ServerHangUp(), ServerContinueLoad(8.0), *END_IDLE],
     ),
     NamedPlay(
         "clients-read-nothing",
         "beside twelve clients, six ask for streams and read nothing",
         ("E9",),
-        [*_UP, ServerHangUp(never_read=True), ServerContinueLoad(8.0), *_END],
+        [*_UP, ServerHangUp(never_read=True), ServerContinueLoad(8.0), *END_IDLE],
     ),
     NamedPlay(
         "slow-readers",
         "beside twelve clients, four read their streams a little at a time",
         ("E9",),
-        [*_UP, ServerSlowReaders(), ServerContinueLoad(8.0), *_END],
+        [*_UP, ServerSlowReaders(), ServerContinueLoad(8.0), *END_IDLE],
         full=True,
     ),
     NamedPlay(
@@ -270,7 +273,7 @@ _PLAYS = (
         ("E1", "E2", "E5"),
         [
             *[*_UP, ServerOpenLoop(), ServerContinueLoad(2.0), Fault("kill", "worker-0")],
-            *[ServerContinueLoad(2.0), *_BACK, *_END],
+            *[ServerContinueLoad(2.0), *_BACK, *END_IDLE],
         ],
         full=True,
     ),
@@ -278,7 +281,7 @@ _PLAYS = (
         "refused-and-aborted",
         "requests are refused, others aborted; then the same is asked as before",
         ("E10",),
-        [*_UP, ServerSendInvalid(), ServerHangUp(), ServerContinueLoad(6.0), *_END],
+        [*_UP, ServerSendInvalid(), ServerHangUp(), ServerContinueLoad(6.0), *END_IDLE],
     ),
     NamedPlay(
         "replica-killed",
@@ -287,7 +290,12 @@ _PLAYS = (
         [
             *[*_UP_AS_USERS[:3], ServerContinueLoad(1.0), _UP[3], Fault("kill", "core-1")],
             ServerContinueLoad(2.0),
-            *[ServerWaitAlive(_BACK_WITHIN), ServerWaitRestored(), ServerContinueLoad(3.0), *_END],
+            *[
+                ServerWaitAlive(_BACK_WITHIN),
+                ServerWaitRestored(),
+                ServerContinueLoad(3.0),
+                *END_IDLE,
+            ],
         ],
         "data-parallel",
         races=True,
@@ -420,7 +428,7 @@ _PLAYS = (
         ("E1", "E2", "E5"),
         [
             *[*_struck("cut", "follower"), ServerContinueLoad(5.0), Fault("heal", "follower")],
-            *[*_BACK, *_END],
+            *[*_BACK, *END_IDLE],
         ],
         "two-nodes",
         full=True,
