@@ -17,8 +17,8 @@ from mechanical import excuses
 from mechanical.areas import AREAS, files_of
 from mechanical.changes import Change, candidates, changes, planted
 from mechanical.control import Control, Part, Trace, digest, together
-from mechanical.crew import Ended
 from mechanical.footprint import Floor
+from mechanical.job_processes import Ended
 from mechanical.score import report, scored
 from mechanical.store import Store
 from mechanical.trial import Case, Fate, allowance, judged, telling_first

@@ -27,7 +27,7 @@ from refengine.coordinator.server import CoordinatorServer
 _WITHIN = 10.0
 
 
-class Crew:
+class Parties:
     """A loop and those who talk to it."""
 
     def __init__(self, place: BindAddress, engines: int) -> None:
@@ -77,116 +77,118 @@ class Crew:
 
 
 @pytest.fixture
-def crew() -> Iterator[Crew]:
+def parties() -> Iterator[Parties]:
     folder = ownership.new_directory()  # pytest's own is too long for a socket's path
-    made = Crew(BindAddress(str(folder)), 2)
+    made = Parties(BindAddress(str(folder)), 2)
     yield made
     made.close()
     ownership.remove_directory(folder)
 
 
-def test_a_wave_starts_ends_and_front_ends_hear_of_it(crew: Crew) -> None:
-    front = crew.front_end()
-    crew.hears_first(front)
-    first, second = crew.engine(0), crew.engine(1)
+def test_a_wave_starts_ends_and_front_ends_hear_of_it(parties: Parties) -> None:
+    front = parties.front_end()
+    parties.hears_first(front)
+    first, second = parties.engine(0), parties.engine(1)
     first.send([Report(0, wants=0, work=True)])
-    crew.heard(first, Start(0, (0, 1)))
-    crew.heard(second, Start(0, (0, 1)))
-    crew.now += 0.2
-    crew.until(lambda: (s := front.hear()) and s.running, "the news that it runs")
+    parties.heard(first, Start(0, (0, 1)))
+    parties.heard(second, Start(0, (0, 1)))
+    parties.now += 0.2
+    parties.until(lambda: (s := front.hear()) and s.running, "the news that it runs")
     first.send([Report(0, done=0)])
-    crew.heard(front, State(1, False))
+    parties.heard(front, State(1, False))
 
 
-def test_a_replica_that_listens_late_is_told_of_the_wave(crew: Crew) -> None:
-    crew.engine(0).send([Report(0, wants=0, work=True)])
-    crew.until(lambda: crew.loop.core.running, "the wave")
-    crew.heard(crew.engine(1), Start(0, (0, 1)))
+def test_a_replica_that_listens_late_is_told_of_the_wave(parties: Parties) -> None:
+    parties.engine(0).send([Report(0, wants=0, work=True)])
+    parties.until(lambda: parties.loop.core.running, "the wave")
+    parties.heard(parties.engine(1), Start(0, (0, 1)))
 
 
-def test_a_replica_that_ends_is_gone_at_once_and_one_that_returns_is_back(crew: Crew) -> None:
-    lost = crew.engine(1)
-    crew.engine(0).send([Report(0, wants=0, work=True)])
-    crew.heard(lost, Start(0, (0, 1)))
+def test_a_replica_that_ends_is_gone_at_once_and_one_that_returns_is_back(parties: Parties) -> None:
+    lost = parties.engine(1)
+    parties.engine(0).send([Report(0, wants=0, work=True)])
+    parties.heard(lost, Start(0, (0, 1)))
     lost.close()
-    crew.until(lambda: crew.loop.core.gone == {1}, "its end")
-    assert crew.loop.core.members == (0,)
-    crew.engine(1)
-    crew.until(lambda: not crew.loop.core.gone, "its return")
+    parties.until(lambda: parties.loop.core.gone == {1}, "its end")
+    assert parties.loop.core.members == (0,)
+    parties.engine(1)
+    parties.until(lambda: not parties.loop.core.gone, "its return")
 
 
-def test_a_silent_replica_is_gone_until_it_speaks(crew: Crew) -> None:
-    engine = crew.engine(1)
-    crew.until(lambda: crew.loop._heartbeats.due() == crew.now + 3.0, "its arrival")
-    crew.now += 2.9
-    crew.loop.turn(most=0.0)
-    assert not crew.loop.core.gone
-    crew.now += 0.2
-    crew.loop.turn(most=0.0)
-    assert crew.loop.core.gone == {1}
+def test_a_silent_replica_is_gone_until_it_speaks(parties: Parties) -> None:
+    engine = parties.engine(1)
+    parties.until(lambda: parties.loop._heartbeats.due() == parties.now + 3.0, "its arrival")
+    parties.now += 2.9
+    parties.loop.turn(most=0.0)
+    assert not parties.loop.core.gone
+    parties.now += 0.2
+    parties.loop.turn(most=0.0)
+    assert parties.loop.core.gone == {1}
     engine.alive()
-    crew.until(lambda: not crew.loop.core.gone, "its return")
+    parties.until(lambda: not parties.loop.core.gone, "its return")
 
 
-def test_counts_are_heard_though_messages_never_cease(crew: Crew) -> None:
-    engine, front = crew.engine(0), crew.front_end()
-    crew.hears_first(front)
+def test_counts_are_heard_though_messages_never_cease(parties: Parties) -> None:
+    engine, front = parties.engine(0), parties.front_end()
+    parties.hears_first(front)
     engine.send([Report(0, counts=(5, 1))])
-    crew.until(lambda: crew.loop.core.counts[0] == (5, 1), "the counts")
-    began = crew.now
+    parties.until(lambda: parties.loop.core.counts[0] == (5, 1), "the counts")
+    began = parties.now
     for _ in range(100):
         engine.send([Report(0, counts=(5, 1))] * 10)
-        crew.now += 0.01
-        crew.loop.turn()  # until they have come
-        if crew.loop._schedule.due > crew.now + 0.5:
+        parties.now += 0.01
+        parties.loop.turn()  # until they have come
+        if parties.loop._schedule.due > parties.now + 0.5:
             break  # it has published
-    assert crew.now - began <= 0.25
-    crew.until(lambda: (s := front.hear()) and s.counts and s.counts[0] == (5, 1), "the news")
+    assert parties.now - began <= 0.25
+    parties.until(lambda: (s := front.hear()) and s.counts and s.counts[0] == (5, 1), "the news")
 
 
-def test_a_jump_of_the_clock_makes_up_for_no_publication(crew: Crew) -> None:
-    front = crew.front_end()
-    crew.hears_first(front)
-    crew.now += 3600.0
-    crew.loop.turn(most=0.0)
+def test_a_jump_of_the_clock_makes_up_for_no_publication(parties: Parties) -> None:
+    front = parties.front_end()
+    parties.hears_first(front)
+    parties.now += 3600.0
+    parties.loop.turn(most=0.0)
     assert front.hear(5.0) is not None
-    crew.loop.turn(most=0.0)
+    parties.loop.turn(most=0.0)
     assert front.hear(0.02) is None
 
 
-def test_malformed_messages_are_dropped_alone(crew: Crew) -> None:
-    engine, front = crew.engine(0), crew.front_end()
+def test_malformed_messages_are_dropped_alone(parties: Parties) -> None:
+    engine, front = parties.engine(0), parties.front_end()
     raw = engine._reports
     for frame in (b"", b"\xc1nonsense", protocol.encode(Report(9, wants=0, work=True))):
         raw.send(frame)
     raw.send_multipart([b"two", b"frames"])
     front._states.send(b"\xc1")
     engine.send([Report(0, counts=(1, 1))])
-    crew.until(lambda: crew.loop.core.counts[0] == (1, 1), "what came after them")
-    crew.until(lambda: crew.loop.malformed == 5, f"five of them (not {crew.loop.malformed})")
-    assert not crew.loop.core.running
+    parties.until(lambda: parties.loop.core.counts[0] == (1, 1), "what came after them")
+    parties.until(
+        lambda: parties.loop.malformed == 5, f"five of them (not {parties.loop.malformed})"
+    )
+    assert not parties.loop.core.running
 
 
-def test_a_front_end_scales(crew: Crew) -> None:
-    front = crew.front_end()
+def test_a_front_end_scales(parties: Parties) -> None:
+    front = parties.front_end()
     front.scale(3)
-    crew.heard(front, State(0, False, ((0, 0),) * 3))
+    parties.heard(front, State(0, False, ((0, 0),) * 3))
 
 
 def test_over_tcp_only_who_has_the_key_is_heard() -> None:
     with pytest.raises(ValueError, match="needs keys"):
         CoordinatorServer(1, BindAddress(host="127.0.0.1"))
-    crew = Crew(BindAddress(host="127.0.0.1", keys=Keys.fresh()), 1)
+    parties = Parties(BindAddress(host="127.0.0.1", keys=Keys.fresh()), 1)
     try:
         context = zmq.Context()
         stranger = context.socket(zmq.PUSH)
-        stranger.connect(crew.loop.addresses.reports)
+        stranger.connect(parties.loop.addresses.reports)
         stranger.setsockopt(zmq.SNDTIMEO, 100)
         stranger.send(protocol.encode(Report(0, wants=0, work=True)))
-        engine = crew.engine(0)
+        engine = parties.engine(0)
         engine.send([Report(0, counts=(2, 2))])
-        crew.until(lambda: crew.loop.core.counts[0] == (2, 2), "the one with the key")
-        assert not crew.loop.core.running
+        parties.until(lambda: parties.loop.core.counts[0] == (2, 2), "the one with the key")
+        assert not parties.loop.core.running
         context.destroy(linger=0)
     finally:
-        crew.close()
+        parties.close()

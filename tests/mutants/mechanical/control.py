@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from mechanical.changes import Change
-from mechanical.crew import Crew, Ended
 from mechanical.footprint import Floor
+from mechanical.job_processes import Ended, JobProcesses
 from mechanical.planting import plant
 from mechanical.session import Teller, run
 
@@ -80,7 +80,7 @@ def measure(root: Path, files: Sequence[str], jobs: int) -> Iterator[tuple[str, 
         teller.end()
 
     # Tests of a fabric wait more than they compute.
-    for file, ended in Crew(work, lambda *_: _PATIENCE, 2 * jobs).run(files):
+    for file, ended in JobProcesses(work, lambda *_: _PATIENCE, 2 * jobs).run(files):
         yield file, _part(file, ended)
 
 

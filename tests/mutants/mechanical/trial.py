@@ -14,7 +14,7 @@ import msgspec
 
 from mechanical.changes import Change, planted
 from mechanical.control import Control
-from mechanical.crew import Crew, Ended
+from mechanical.job_processes import Ended, JobProcesses
 from mechanical.planting import plant
 from mechanical.session import Teller, run
 
@@ -95,7 +95,7 @@ def try_all(
                 uncovered.append(change)
 
     uncovered: list[Change] = []
-    for case, ended in Crew(work, allowed, jobs).run(covered()):
+    for case, ended in JobProcesses(work, allowed, jobs).run(covered()):
         fate = judged(case, ended)
         if fate.by in control.tests:
             killers.setdefault((fate.file, fate.scope), []).append(fate.by)

@@ -36,7 +36,7 @@ class Ended:
         return any(line["did"] == "all" for line in self.told)
 
 
-class Crew(Generic[Job]):
+class JobProcesses(Generic[Job]):
     """Runs a child for each job, so many at a time, in one thread."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Crew(Generic[Job]):
         self._work = work
         self._allowed = allowed
         self._count = count
-        self._ears = selectors.DefaultSelector()
+        self._sources = selectors.DefaultSelector()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Ended]]:
         """Each job with how its child ended, in the order of their ends."""
@@ -75,23 +75,23 @@ class Crew(Generic[Job]):
         finally:
             for child in children:
                 child.end()
-                self._ears.unregister(child.fd)
+                self._sources.unregister(child.fd)
 
     def _start(self, job: Job) -> _Child[Job]:
         child = _Child(job, self._work, self._allowed)
-        self._ears.register(child.fd, selectors.EVENT_READ, child)
+        self._sources.register(child.fd, selectors.EVENT_READ, child)
         return child
 
     def _listen(self, children: list[_Child[Job]]) -> None:
         first = min(child.deadline for child in children)
-        for key, _ in self._ears.select(max(0.0, first - time.monotonic())):
+        for key, _ in self._sources.select(max(0.0, first - time.monotonic())):
             key.data.hear()
         for child in children:
             if not child.over and time.monotonic() > child.deadline:
                 child.ended.overdue = child.test or "the session itself"
                 child.over = True
             if child.over:
-                self._ears.unregister(child.fd)
+                self._sources.unregister(child.fd)
                 child.end()
 
 
