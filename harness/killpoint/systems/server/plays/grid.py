@@ -38,6 +38,7 @@ GridPhase = Literal["begun", "late"] | _Phase
 _STARTING = ("begun", "late")
 _SIGNALS = ("sigterm", "sigint")
 FRONT = "front"
+_API_SERVER = "api-server-0"
 
 _WHEN: dict[GridPhase, str] = {
     "begun": "while-starting",
@@ -113,7 +114,7 @@ GRID_PARTS = (
     GridPart("second-worker", "the second worker", "worker-1", "tensor-parallel", briefly=True),
     GridPart("replica", "the second of two replicas", "core-1", "data-parallel"),
     GridPart("coordinator", "the coordinator of two replicas", "coordinator", "data-parallel"),
-    GridPart("api-server", "the first of two front ends", "api-server-0", "front-ends"),
+    GridPart("api-server", "the first of two front ends", _API_SERVER, "front-ends"),
     GridPart("core-of-two", "the core of two front ends", "core-0", "front-ends", briefly=True),
     GridPart("prefill", "the one that prefills apart", "prefill-0", "apart"),
 )
@@ -180,6 +181,9 @@ def _judges(part: str, fault: GridFault, phase: GridPhase) -> tuple[str, ...]:
         "stop": ("E1", "E4"),
     }
     ids = of.get(fault, ("E1", "E5"))
+    if fault == "stop" and part == _API_SERVER:
+        # Nobody else can end what waits on its connections, and the other one's health is true.
+        ids = ("E2", "E5")
     # Without a control the tokens are not known, and health owes nothing before it was ready.
     return tuple(id for id in ids if phase not in _STARTING or id not in ("E2", "E4"))
 
@@ -276,7 +280,7 @@ EXHAUSTIONS = (
         "api-server-out-of-descriptors",
         "one of two front ends can open no descriptor more, in the midst of twelve answers",
         _ALL,
-        _run_out("starve", "api-server-0"),
+        _run_out("starve", _API_SERVER),
         "front-ends",
     ),
 )

@@ -226,3 +226,10 @@ def test_a_start_without_parts_is_not_struck_and_not_waited_for(tmp_path: Path) 
         outcome = CaseRun(case.id, stage, seed=0, full=False, folder=None).judge(case.run)
     told = "the tree has no part that is started before it serves; it has front"
     assert (outcome.outcome, outcome.cause) == ("unsupported", told)
+
+
+def test_of_a_front_end_that_is_stopped_for_ever_no_request_is_owed_an_end() -> None:
+    judged = {play.name: play.judges for play in grid()}
+    assert judged["api-server-stopped-in-decode"] == ("E2", "E5")
+    assert judged["replica-stopped-in-prefill"] == ("E1", "E4")
+    assert judged["api-server-stopped-while-draining"] == ("E6", "E5")
