@@ -27,7 +27,7 @@ def test_a_part_whose_successor_is_there_already_is_dead_all_the_same(
     play: Any = SimpleNamespace(
         log=SimpleNamespace(write=lambda kind, **about: events.append({"kind": kind, **about})),
         _number=lambda: 1,
-        _wire=SimpleNamespace(aim=lambda *_: None),
+        _network=SimpleNamespace(aim=lambda *_: None),
         _until=lambda done, *_: found.append(done()),
     )
     scenario_runner.ScenarioRunner._act(play, actor, Fault("kill", "core-0"))

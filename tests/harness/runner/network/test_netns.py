@@ -41,7 +41,7 @@ def hosts(zygote: Zygote, tmp_path: Path) -> Iterator[Hosts]:
 def names(hosts: Hosts) -> list[str]:
     """What the kernel calls the namespaces of the writer, its local reader, the remote ones."""
     roles = ["writer", "reader-0", *REMOTE]
-    return [str(Path(f"/proc/{hosts.pid}/fd/{hosts.door(r)}").readlink()) for r in roles]
+    return [str(Path(f"/proc/{hosts.pid}/fd/{hosts.netns_fd(r)}").readlink()) for r in roles]
 
 
 def lived_in() -> set[str]:
@@ -108,7 +108,7 @@ def test_a_connection_to_another_host_counts_of_whichever_family_its_socket_is(
 ) -> None:
     own, other = "10.107.0.1", "10.107.0.2"
 
-    def act(near: Netlink, far: Netlink, door: int) -> None:
+    def act(near: Netlink, far: Netlink, netns_fd: int) -> None:
         far.set_up("lo", up=True)
         for address in (own, other):
             far.add_address("lo", IPv4Address(address), 32)
