@@ -328,6 +328,11 @@ def counted(number: int, units: str) -> str:
     return f"{number} {_PLURAL.sub(_singular, units, count=1) if number == 1 else units}"
 
 
+def counted_doing(number: int, units: str, verb: str) -> str:
+    """The same with what they do: ``1 process waits``, ``2 processes wait``."""
+    return f"{counted(number, units)} {verb}{'s' if number == 1 else ''}"
+
+
 def _singular(noun: re.Match[str]) -> str:
     stem, ending = noun[1], noun[2]
     return stem + {"ies": "y", "s": ""}.get(ending, ending.removesuffix("es"))

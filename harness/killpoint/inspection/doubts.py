@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from killpoint.inspection.model import Process
 from killpoint.inspection.wait_graph import Graph
+from killpoint.verdict import counted
 
 
 def unseen(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
@@ -38,5 +39,6 @@ def ended(pid: int, before: Process, processes: Mapping[int, Process]) -> list[s
         return []
     return [
         f"pid {pid} ({before.command}) ended while it was looked at; whether the"
-        f" {len(processes)} process(es) that it has left behind count on it cannot be seen"
+        f" {counted(len(processes), 'processes')} that it has left behind"
+        f" {'counts' if len(processes) == 1 else 'count'} on it cannot be seen"
     ]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from killpoint.inspection.holders import Holders
 from killpoint.inspection.model import Culprit, Process
 from killpoint.inspection.processes import adopted, children
+from killpoint.verdict import counted, counted_doing
 
 _ESTABLISHED, _LISTENS = "01", "0A"
 _SHOWN = 3
@@ -53,7 +54,8 @@ def starved(processes: Mapping[int, Process], proc: Path = Path("/proc")) -> lis
             ports = ", ".join(sorted({str(x.port) for x in waiting}))
             text = (
                 f"pid {pid} ({process.command}) has all {most} descriptors open that it may have:"
-                f" {count} connection(s) wait at its port {ports}, and it can accept none"
+                f" {counted_doing(count, 'connections', 'wait')} at its port {ports}, and it can"
+                " accept none"
             )
             found.append(Culprit(pid, text))
     return found
@@ -78,7 +80,8 @@ def deserted(
             clients = sum(x.state == _ESTABLISHED for x in known)
         if clients and not any(_works(child, processes, proc) for child in children(pid, proc)):
             text = (
-                f"pid {pid} ({processes[pid].command}) has {clients} connection(s) of clients open,"
+                f"pid {pid} ({processes[pid].command}) has {counted(clients, 'connections')} of"
+                " clients open,"
                 " and nobody who would make their answers: none of its ZeroMQ sockets has a peer,"
                 " and none of its children lives"
             )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from rich.console import Console
 
 from killpoint.inspection.model import Picture, Process, Ring, Thread
+from killpoint.verdict import counted, counted_doing
 
 _STATES = {
     "R": "runs", "S": "sleeps", "D": "sleeps in the kernel", "T": "STOPPED", "t": "STOPPED",
@@ -55,14 +56,14 @@ def lines(
         yield "sockets"
         yield from (f"  {line}" for line in picture.sockets)
     yield ""
-    yield f"{len(picture.processes)} processes, looked at in {picture.seconds:.2f} s"
+    yield f"{counted(len(picture.processes), 'processes')}, looked at in {picture.seconds:.2f} s"
 
 
 def _blame(picture: Picture) -> Iterator[str]:
     first, *others = picture.culprits or (None,)
     if first is not None:
         count = len(first.waiters)
-        waited = f" — {count} process(es) wait for it" if count else ""
+        waited = f" — {counted_doing(count, 'processes', 'wait')} for it" if count else ""
         yield f"everybody waits for: {first.sentence}{waited}"
         for other in others:
             yield f"  also: {other.sentence}"
@@ -74,9 +75,9 @@ def _blame(picture: Picture) -> Iterator[str]:
 
 def _rest(picture: Picture) -> str:
     idle = len({edge.waiter for edge in picture.edges if edge.idle})
-    told = f"; {idle} process(es) wait for work" if idle else ""
+    told = f"; {counted_doing(idle, 'processes', 'wait')} for work" if idle else ""
     if picture.resting:
-        told += f"; each of {picture.resting} waiting thread(s) has a living other party"
+        told += f"; each of {counted(picture.resting, 'waiting threads')} has a living other party"
     return told
 
 

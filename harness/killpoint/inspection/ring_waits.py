@@ -8,6 +8,7 @@ import msgspec
 
 from killpoint.inspection.model import Culprit, Edge, Process, Ring
 from killpoint.inspection.waits import COLLECTIVE, GROUP, MESSAGE, SLOT
+from killpoint.verdict import counted, counted_doing
 
 Computing = tuple[Process, str, tuple[int, ...]]
 """A process that runs, what it does, and who waits for it."""
@@ -52,7 +53,8 @@ def _unread(process: Process, ring: Ring, reader: int) -> Edge:
         else f"reader {reader} of {ring.short} has not read slot {oldest.index}{number}"
     )
     if pid is None and ring.missing:
-        why += f"; {ring.missing} of its {ring.readers} reader(s) no longer map it"
+        maps = "maps" if ring.missing == 1 else "map"
+        why += f"; {ring.missing} of its {counted(ring.readers, 'readers')} no longer {maps} it"
     return Edge(process.pid, pid, why, ring=ring.name)
 
 
@@ -180,8 +182,10 @@ def culprits(
     for ring in rings:
         if ring.name in unmoved:
             for pid, reader in overlooked(processes, ring, rings):
+                lag = ring.lag(reader)
+                are = "is" if lag == 1 else "are"
                 text = (
-                    f"sleeps though {ring.lag(reader)} message(s) in {ring.short} are there for it"
+                    f"sleeps though {counted(lag, 'messages')} in {ring.short} {are} there for it"
                     f" (reader {reader}): its wake-up was lost"
                 )
                 out.append((1, 0, _culprit(processes[pid], text, _waiters(pid, found))))
@@ -224,7 +228,7 @@ def unsure(running: Sequence[Computing]) -> list[str]:
     """The same in words."""
     return [
         f"pid {process.pid} ({process.command}) runs, and {doing};"
-        f" {len(waiters)} process(es) wait for it, and whether it comes to an"
+        f" {counted_doing(len(waiters), 'processes', 'wait')} for it, and whether it comes to an"
         " end cannot be seen"
         for process, doing, waiters in running
     ]

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 import msgspec
 
 from killpoint.inspection.model import Culprit, Process
+from killpoint.verdict import counted
 
 
 class Fate(enum.IntEnum):
@@ -133,7 +134,8 @@ class Graph:
     def unexplained(self, pids: Sequence[int]) -> list[str]:
         """Return a line on unexplained threads, where no culprit is named and yet not all go on."""
         count = sum(1 for _ in self.waiters(pids)) - self.resting(pids)
-        return [f"{count} waiting thread(s) are not explained"] if count else []
+        are = "is" if count == 1 else "are"
+        return [f"{counted(count, 'waiting threads')} {are} not explained"] if count else []
 
     def vain(self, pids: Sequence[int]) -> list[Culprit]:
         """The ends of all chains of those who wait in vain, and the circles."""

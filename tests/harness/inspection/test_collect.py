@@ -45,4 +45,4 @@ def test_whom_it_has_left_behind_is_told_of():
     assert f"pid {child} (" in culprit.sentence
     assert "was begun by a process that is gone" in culprit.sentence
     assert picture.unsure[0].startswith(f"pid {process.pid} (")
-    assert "ended while it was looked at; whether the 1 process(es)" in picture.unsure[0]
+    assert "ended while it was looked at; whether the 1 process that" in picture.unsure[0]

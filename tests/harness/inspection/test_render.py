@@ -29,7 +29,7 @@ HUNG = picture(
 def test_the_one_to_blame_stands_in_the_first_line():
     first, *rest = lines(HUNG, {("psm_1", 1): 41.2})
     assert first.startswith("everybody waits for: pid 21")
-    assert "is stopped by a signal — 1 process(es) wait for it" in first
+    assert "is stopped by a signal — 1 process waits for it" in first
     text = "\n".join(rest)
     assert "pid 10 waits for pid 21: reader 1 of psm_1 has not read slot 0" in text
     assert "reader 1 has not read slot 0 for 41 s; 2 behind" in text
@@ -48,7 +48,7 @@ def test_a_quiet_engine_is_told_so():
     first = next(lines(picture(cast(process(10))), {}))
     assert first == "all clear: nobody waits in vain"
     resting = cast(process(10), process(20, 10, "message"), process(21, 10, "message"))
-    assert next(lines(picture(resting, ring(None)), {})).endswith("2 process(es) wait for work")
+    assert next(lines(picture(resting, ring(None)), {})).endswith("2 processes wait for work")
 
 
 def test_since_counts_only_while_nothing_moves():

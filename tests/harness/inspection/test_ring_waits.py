@@ -89,7 +89,7 @@ class TestCulprits:
         there = cast(process(10, waits="slot"), process(20, 10))
         _, (culprit,) = judged(there, [ring((1,), (1,), pids={}, mappers=(10, 20))])
         assert culprit.pid is None
-        assert "1 of its 2 reader(s) no longer map it" in culprit.sentence
+        assert "1 of its 2 readers no longer maps it" in culprit.sentence
 
     def test_a_dead_process_matters_if_somebody_waits_for_it(self):
         dead = process(21, 10, state="Z")
