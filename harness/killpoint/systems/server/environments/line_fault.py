@@ -32,8 +32,8 @@ class LineFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Text that exactly one line of the function holds; empty: ``along`` chooses the line."""
     along: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """Position (0 to 1) among the lines that the process passed at least twice until the gate was
-    opened, in their order; if there are none, among those that it passed once, else among all
-    lines."""
+    opened, and in the last two seconds of that, in their order; if there are none, among those that
+    it passed once. If it passed none, the first line that it comes to from that position on."""
     act: Act = "kill"
     title: str = ""
     """A regular expression for the process's name and command line at that moment; empty: any."""

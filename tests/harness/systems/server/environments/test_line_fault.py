@@ -274,6 +274,71 @@ def test_who_had_passed_none_is_struck_at_one_of_all_that_there_are(
     assert ENGINE.splitlines()[act.line - 1].strip() == line
 
 
+LOOP = """
+import sys
+import killpoint_line
+
+class Clock:
+    now = 0.0
+
+    @staticmethod
+    def monotonic():
+        return Clock.now
+
+class Worker:
+    def serve(self, numbers):
+        for name in ("a", "b", "c"):
+            ready = name
+        for number in numbers:
+            taken = number
+            Clock.now += 1.0
+        return taken
+
+    def leave(self, never):
+        if never:
+            first = 1
+            second = 2
+            third = 3
+        left = 4
+        return left
+
+def numbers(gate):
+    for number in range(9):
+        if number == 6:
+            open(gate, "x").close()
+        yield number
+
+if __name__ == "__main__":
+    import loop
+    killpoint_line.time = loop.Clock
+    killpoint_line.register()
+    loop.Worker().leave(False)
+    loop.Worker().serve(loop.numbers(sys.argv[-1]))
+"""
+
+
+def _struck_in_loop(folder: Path, fault: LineFault) -> str:
+    (folder / "loop.py").write_text(LOOP)
+    given = fault.variables(folder / "marks") | {"PYTHONPATH": f"{folder}:{PLUGIN}"}
+    words = [sys.executable, str(folder / "loop.py"), str(gate(folder / "marks"))]
+    subprocess.run(words, env=os.environ | given, check=False, timeout=60, capture_output=True)
+    act = struck(folder / "marks")
+    return LOOP.splitlines()[act.line - 1].strip() if act is not None else "none"
+
+
+def test_what_was_passed_before_the_loop_that_never_ends_is_no_line_of_it(tmp_path: Path) -> None:
+    fault = _fault(module="loop", function="Worker.serve", line="", along=0.0)
+    assert _struck_in_loop(tmp_path, fault) == "for number in numbers:"
+
+
+def test_who_comes_to_a_function_first_is_struck_though_the_line_is_behind_a_branch(
+    tmp_path: Path,
+) -> None:
+    gate(tmp_path / "marks").touch()
+    fault = _fault(module="loop", function="Worker.leave", line="", along=0.4)
+    assert _struck_in_loop(tmp_path, fault) == "left = 4"
+
+
 def test_of_two_that_come_to_their_lines_one_is_struck(tmp_path: Path) -> None:
     gate(tmp_path / "marks").touch()
     both = [_start(tmp_path, _fault(line="")) for _ in range(2)]

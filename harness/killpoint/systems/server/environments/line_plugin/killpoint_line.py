@@ -24,6 +24,8 @@ import threading
 import time
 
 _ARMED = []
+_LATELY = 2.0
+"""Seconds before the last passage of a line within which the lines of its loop are passed again."""
 _LOCK = threading.Lock()
 
 
@@ -84,15 +86,24 @@ def _arm(fault):
 def _pass(fault, code, passed, line):
     """Note a line until the gate is open; from then on, strike at the one that is so far along."""
     if not os.path.exists(fault["gate"]):
-        passed[line] = passed.get(line, 0) + 1
+        passed[line] = (passed.get(line, (0,))[0] + 1, time.monotonic())
         return
-    # What was passed once is behind a function that never returns.
-    often = [each for each, times in passed.items() if times > 1]
+    if "at" not in passed:
+        passed["at"] = _so_far_along(fault["along"], code, passed)
+    at, exactly = passed["at"]
+    here = line == at if exactly else line >= at
+    if here and re.search(fault["title"], _title()) and _is_first(fault):
+        _strike(fault, code, line)
+
+
+def _so_far_along(along, code, passed):
+    """Return the line, and whether no other will do: of a function not passed yet, a later one."""
+    last = max((when for _, when in passed.values()), default=0.0)
+    # What was passed once, or before the last seconds, is behind a function that never returns.
+    often = [each for each, (times, when) in passed.items() if times > 1 and when > last - _LATELY]
     every = {each for _, _, each in code.co_lines() if each and each > code.co_firstlineno}
     known = sorted(often or passed or every)
-    at = known[min(int(fault["along"] * len(known)), len(known) - 1)]
-    if line == at and re.search(fault["title"], _title()) and _is_first(fault):
-        _strike(fault, code, line)
+    return known[min(int(along * len(known)), len(known) - 1)], bool(passed)
 
 
 def _is_first(fault):
