@@ -22,7 +22,7 @@ _HUNG = Path(__file__).with_name("hung.py")
 _WITHIN = 60.0
 _OURS = [
     ("refengine", "queue", "stopped", "is stopped by a signal"),
-    ("refengine", "ring", "killed", "no longer map it"),
+    ("refengine", "ring", "killed", "no longer maps it"),
     ("refengine", "queue", "lost", "its wake-up was lost"),
     ("refengine", "queue", "full", "think (hung.py"),
     ("refengine", "pool", "stopped", "is stopped by a signal"),

@@ -81,7 +81,7 @@ def test_at_a_terminal_the_cases_that_go_on_are_seen_with_their_points(tmp_path:
         ["-m", "killpoint.cli", *asked],
         dimensions=(24, 100),
         encoding="utf-8",
-        timeout=30,
+        timeout=120,  # plays of other tests that are alone on the machine go first
     )
     run.expect(r"0/1 cases, 0 violated, \d+ s, about \d+ s left")
     run.expect(case + r" +\d+ s +\d of \d+ points")
