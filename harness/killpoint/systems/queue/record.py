@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -55,6 +57,9 @@ class Got(msgspec.Struct):
     digest: str
     began: Event
     ended: Event | None = None
+
+
+_Call = TypeVar("_Call", Sent, Got)
 
 
 def sent(history: History) -> list[Sent]:
@@ -139,6 +144,8 @@ def mismatches(
 ) -> list[Violation]:
     """Compare a reader's arrivals with every message whose send returned, in order.
 
+    Calls of several threads that were under way at the same time have no order among them.
+
     Args:
         optional: numbers that may arrive or not.
         tail_may_miss: whether the reader may have stopped early: it saw an error, or was asked to.
@@ -146,10 +153,14 @@ def mismatches(
     Raises:
         Inconclusive: the reader had stopped to receive before the missing messages were sent.
     """
+    calls = got(history, reader)
     expected = [m for m in sent(history) if m.ok or m.uncertain or m.seq in optional]
+    first = _places(call.seq for call in calls)
+    expected = _with_order(expected, [first.get(m.seq, len(calls)) for m in expected])
+    calls = _with_order(calls, _due(calls, expected))
     may_miss = optional | {m.seq for m in expected if not m.ok}
     position = 0
-    for call in got(history, reader):
+    for call in calls:
         if call.outcome != "ok":
             if call.outcome == "error":
                 after = _after_error(expected, position, may_miss)
@@ -177,6 +188,40 @@ def mismatches(
         _asked_for(history, reader, missing)
         return [_missing(history, reader, missing)]
     return []
+
+
+def _with_order(calls: list[_Call], places: list[int]) -> list[_Call]:
+    """The calls by when they were made, and by these places if they were under way at once."""
+    ordered: list[_Call] = []
+    at_once: list[tuple[int, _Call]] = []
+    until = 0.0
+    for call, place in zip(calls, places, strict=True):
+        if call.began.t >= until:
+            ordered += [each for _, each in sorted(at_once, key=itemgetter(0))]
+            at_once = []
+        at_once.append((place, call))
+        until = max(until, call.ended.t if call.ended is not None else math.inf)
+    return ordered + [each for _, each in sorted(at_once, key=itemgetter(0))]
+
+
+def _due(calls: list[Got], expected: list[Sent]) -> list[int]:
+    """The place of each call's message; an error stands for the next undecodable one."""
+    place = _places(message.seq for message in expected)
+    raised = (place[message.seq] for message in expected if message.form == "undecodable")
+    return [
+        next(raised, len(expected))
+        if call.outcome == "error"
+        else place.get(call.seq, len(expected))
+        for call in calls
+    ]
+
+
+def _places(seqs: Iterable[int]) -> dict[int, int]:
+    """The place of each number where it comes first."""
+    places: dict[int, int] = {}
+    for at, seq in enumerate(seqs):
+        places.setdefault(seq, at)
+    return places
 
 
 def _unpublished(history: History, seq: int) -> str:

@@ -81,6 +81,52 @@ def test_a_send_that_never_returned_may_arrive_or_not(arrives: bool) -> None:
     assert mismatches(tape.history(), "reader-0") == []
 
 
+def _two_threads(*arrivals: int | str) -> Tape:
+    """Three messages; all of the calls that they arrive in begin before the first one ends."""
+    tape = Tape().sent(0).sent(1, form="undecodable" if "error" in arrivals else "bytes").sent(2)
+    for _ in arrivals:
+        tape.waits()
+    for each in arrivals:
+        tape.ends(each) if isinstance(each, str) else _arrives(tape, each)
+    return tape
+
+
+def _arrives(tape: Tape, seq: int) -> Tape:
+    """A receive ends that began earlier, though others began and ended since."""
+    return tape.tell("reader-0", "got", outcome="ok", seq=seq, digest=f"d{seq}", s=0.001)
+
+
+@pytest.mark.parametrize("arrivals", [[1, 0, 2], [2, 1, 0], ["error", 2, 0], [2, 0, "error"]])
+def test_receives_of_two_threads_that_are_under_way_at_once_have_no_order(
+    arrivals: list[int | str],
+) -> None:
+    assert mismatches(_two_threads(*arrivals).history(), "reader-0") == []
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "kind"), [([2, 0], "lost"), ([1, 0, 1, 2], "duplicate"), ([1, 9, 0], "wrong-data")]
+)
+def test_receives_under_way_at_once_still_lose_repeat_and_invent_nothing(
+    arrivals: list[int | str], kind: str
+) -> None:
+    (found,) = mismatches(_two_threads(*arrivals).history(), "reader-0")
+    assert found.kind == kind
+
+
+def test_a_receive_that_begins_after_all_others_ended_comes_after_them() -> None:
+    tape = Tape().sent(0).sent(1).sent(2).waits().waits()
+    _arrives(_arrives(tape, 2), 1).gets(0)
+    (found,) = mismatches(tape.history(), "reader-0")
+    assert (found.kind, "message 0 after" in found.cause) == ("reordered", False)
+
+
+def test_sends_of_two_threads_that_are_under_way_at_once_have_no_order() -> None:
+    tape = Tape().sends(0).sends(1)
+    for seq in (0, 1):
+        tape.tell("writer", "sent", seq=seq, outcome="ok", s=0.001)
+    assert mismatches(tape.gets(1).gets(0).history(), "reader-0") == []
+
+
 def test_an_optional_message_may_be_missing_in_the_middle_but_not_shift_the_rest() -> None:
     tape = Tape().sent(0).sent(1).sent(2).gets(0).gets(2).gets(1)
     (found,) = mismatches(tape.history(), "reader-0", optional=frozenset({1}))
