@@ -122,6 +122,8 @@ class Driver:
         )
         self.start_takes = 0.0
         """Seconds that an undisturbed start takes now, for a play that strikes late in one."""
+        self._drain: float | None = None
+        """Seconds of the drain of the server that was started; None: it states none."""
         self._took = 0.0
         """Seconds that the start and the control took: a measure of this machine's speed now."""
         self._answered_in = 0.0
@@ -230,7 +232,7 @@ class Driver:
         own.mkdir(exist_ok=True, mode=0o700)
         if self._topology == TWO_NODES:
             await self._make_nodes()
-        argv = self._argv(own, follows=False)
+        argv = self._argv(step, own, follows=False)
         variables = self._program.variables(self._address.port, own) | {"TMPDIR": str(folder)}
         variables |= self._lines.variables()
         if self._program.utility is not None and any(map(is_utility, self._scenario.steps)):
@@ -238,8 +240,9 @@ class Driver:
         for name in calls_of(self._scenario.steps):
             variables |= self._program.calls[name].environment
         self._watch.gone = False
+        self._drain = self._program.drain_of(drains=step.drains)
         how: dict[str, object] = {
-            "drain": self._program.drain,
+            "drain": self._drain,
             "host": numeric_address(self._program.host),
         }
         how |= {"usual": self._program.usual_start, "restarts": self._program.survives}
@@ -254,7 +257,7 @@ class Driver:
         self.tree.begin(self._supervisor.start(argv, first, folder, self._output, umask))
         if self.strikes.nodes is not None:
             second, log = variables | self._of_node(FOLLOWER), self._folder / "follower.err"
-            argv = self._argv(own, follows=True)
+            argv = self._argv(step, own, follows=True)
             self.tree.add(self._supervisor.start(argv, second, folder, log, umask), FOLLOWER)
         self._watch.look()
         if len(self._watching) == 1:
@@ -285,12 +288,15 @@ class Driver:
             raise Stalled(str(error)) from error
         self._address.connection = self.strikes.nodes.connection
 
-    def _argv(self, own: Path, *, follows: bool) -> list[str]:
+    def _argv(self, step: ServerStart, own: Path, *, follows: bool) -> list[str]:
         """Return the command line of a node; on one machine, of the only one."""
-        port, nodes = self._address.port, self.strikes.nodes
+        nodes = self.strikes.nodes
+        head = "" if nodes is None else nodes.head
+        argv = self._program.argv(
+            self._topology, self._address.port, own, head, follows=follows, drains=step.drains
+        )
         if nodes is None:
-            return self._program.argv(self._topology, port, own)
-        argv = self._program.argv(self._topology, port, own, nodes.head, follows=follows)
+            return argv
         return nodes.argv(FOLLOWER if follows else HEAD, argv)
 
     def _of_node(self, node: str) -> dict[str, str]:
@@ -518,7 +524,7 @@ class Driver:
     def _leaves_within(self, step: ServerWaitGone) -> float:
         if step.within is not None:
             return step.within
-        drain = UNSTATED_DRAIN if self._program.drain is None else self._program.drain
+        drain = UNSTATED_DRAIN if self._drain is None else self._drain
         return drain + GONE_WITHIN + _ABOVE
 
     # -- what others see ----------------------------------------------------------------------

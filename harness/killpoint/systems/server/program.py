@@ -71,6 +71,15 @@ class UtilityCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.body.replace("{padding}", "x" * self.padding).encode()
 
 
+class AskedDrain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Drain that a server has where its command line asks for it, and not otherwise."""
+
+    arguments: list[str]
+    """Further arguments of the command."""
+    seconds: Drain
+    """Seconds that they give to requests in flight."""
+
+
 class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A server that can be started, in one topology or several.
 
@@ -125,6 +134,8 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """By invariant: the reason why no play of this server can show it; then it is not judged."""
     drain: Drain | None = None
     """Seconds that it states for requests in flight after it was told to end; None: none stated."""
+    asked_drain: AskedDrain | None = None
+    """Drain that it is asked for where a play strikes it as it drains; None: there is no such."""
     start_within: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 120.0
     """Seconds until it is ready on a quiet machine: three times the usual start."""
     answer_tokens: Annotated[int, msgspec.Meta(ge=8, le=1 << 16)] = 256
@@ -143,6 +154,16 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     zygote: Zygote | None = None
     """Zygote to fork it from; None: it can only be started anew."""
 
+    def drain_of(self, *, drains: bool) -> float | None:
+        """Return the seconds of its drain; None: none stated.
+
+        Args:
+            drains: True where it is asked for, if it can be.
+        """
+        if drains and self.asked_drain is not None:
+            return self.asked_drain.seconds
+        return self.drain
+
     @property
     def usual_start(self) -> float:
         """Seconds to readiness on a quiet machine, at most."""
@@ -153,7 +174,14 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         return topology in self.topologies or (not self.topologies and topology == TOPOLOGIES[0])
 
     def argv(
-        self, topology: Topology, port: int, folder: Path, head: str = "", *, follows: bool = False
+        self,
+        topology: Topology,
+        port: int,
+        folder: Path,
+        head: str = "",
+        *,
+        follows: bool = False,
+        drains: bool = False,
     ) -> list[str]:
         """Return the command line for a play.
 
@@ -163,9 +191,12 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             folder: Folder of the play.
             head: The address of the first of two nodes.
             follows: True for the process on the second node.
+            drains: True to ask for its drain, if it can be asked for.
         """
         more = self.follower if follows else self.topologies.get(topology, [])
         words = [*self.command, *more]
+        if drains and self.asked_drain is not None:
+            words += self.asked_drain.arguments
         return [self._filled(word, port, folder).replace("{head}", head) for word in words]
 
     def variables(self, port: int, folder: Path) -> dict[str, str]:

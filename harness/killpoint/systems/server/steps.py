@@ -57,6 +57,8 @@ class ServerStart(Step, tag="server-start"):
     ordinary: bool = False
     """True to start it as its users do, though it could be forked from a process that has it
     imported: its response to a signal depends on how its parts were started."""
+    drains: bool = False
+    """True to ask it for a drain, if it has one only where its command line asks."""
 
 
 class ServerControl(Step, tag="server-control"):

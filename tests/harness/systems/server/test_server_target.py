@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from reading import Reading
 
@@ -14,6 +15,7 @@ from killpoint.judgement.judge import judge, plan
 from killpoint.scenario import Scenario, ServerShape, dump, parse
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.player import ServerPlayer
+from killpoint.systems.server.program import AskedDrain
 from killpoint.systems.server.program_file import load_program
 from killpoint.systems.server.steps import ServerStart, ServerStop
 from killpoint.systems.server.target import HasServer
@@ -79,6 +81,15 @@ def test_the_example_is_a_server() -> None:
     assert words[1:] == [str(EXAMPLE.parent / "plain_server.py"), "8123"]
 
 
+def test_a_drain_that_is_asked_for_takes_the_place_of_the_one_that_is_stated() -> None:
+    program = load_program(EXAMPLE)
+    assert program.drain_of(drains=True) == program.drain_of(drains=False) == 3.0
+    asked = msgspec.structs.replace(program, asked_drain=AskedDrain(["--calmly"], 8.0))
+    assert (asked.drain_of(drains=True), asked.drain_of(drains=False)) == (8.0, 3.0)
+    assert asked.argv("tensor-parallel", 1, Path(), drains=True)[-1] == "--calmly"
+    assert "--calmly" not in asked.argv("tensor-parallel", 1, Path())
+
+
 def test_the_reference_can_be_started_in_its_topologies() -> None:
     target = build(resolve("serve:refengine"))
     assert isinstance(target, HasServer)
@@ -93,7 +104,7 @@ def test_the_reference_can_be_started_in_its_topologies() -> None:
         (('"{port}"', '"80"'), r":8: nothing takes the port; expected `{port}`"),
         (
             ("health = ", "helth = "),
-            r":11: unknown key 'helth'; expected one of: answer_tokens, by_replica",
+            r":11: unknown key 'helth'; expected one of: answer_tokens, asked_drain, by_replica",
         ),
         (('model = "plain"', "model = 3"), r":10: expected `str`, got `int`"),
         (('core = "^core"', 'core = "^(core"'), r"expected a regular expression"),

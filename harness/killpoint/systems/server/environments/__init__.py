@@ -78,8 +78,9 @@ def program(spec: str, offline: bool, tell: Tell, off: Sequence[str] = ()) -> Se
     """
     if not _is_release(spec):
         found = users.vllm(Path(spec).expanduser())
-        own = (found.version, found.notes, found.python, None, _model(), found.cpu)
-        return profiles.vllm("vllm", *own, _without(found.package, off))
+        own = (found.version, found.notes, found.python, None, found.package)
+        instead = _without(found.package, off)
+        return profiles.vllm("vllm", *own, _model(), found.cpu, instead)
     if spec.startswith(_TRANSFORMERS):
         home = _with_transformers(spec, offline, tell)
         python = vllm_cpu.interpreter(home.home)
@@ -90,8 +91,9 @@ def program(spec: str, offline: bool, tell: Tell, off: Sequence[str] = ()) -> Se
         model = mocker_model.stored(_models())
         return profiles.dynamo(found.version, found.notes, found.python, found.site, model)
     engine = vllm_cpu.engine(spec, offline, tell)
-    made = (engine.version, engine.notes, engine.python, engine.site, _model(), True)
-    return profiles.vllm(engine.name, *made, _without(engine.site / "vllm", off))
+    package = engine.site / "vllm"
+    made = (engine.version, engine.notes, engine.python, engine.site, package)
+    return profiles.vllm(engine.name, *made, _model(), True, _without(package, off))
 
 
 def fitting(spec: str, offline: bool, tell: Tell) -> list[str]:

@@ -33,7 +33,8 @@ class LineFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     along: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """Position (0 to 1) among the lines that the process passed at least twice until the gate was
     opened, and in the last two seconds of that, in their order; if there are none, among those that
-    it passed once. If it passed none, the first line that it comes to from that position on."""
+    it passed once. If it passed none, or has not come there again a second later, the first line
+    that it comes to from that position on."""
     act: Act = "kill"
     title: str = ""
     """A regular expression for the process's name and command line at that moment; empty: any."""

