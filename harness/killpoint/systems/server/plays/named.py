@@ -49,6 +49,8 @@ class NamedPlay(msgspec.Struct, frozen=True):
     often: int = 1
     """Number of plays in a plain check, as long as its first invariant holds: parts of a server
     race."""
+    asks_drain: bool = False
+    """True if it is only of servers that have a drain where they are asked for one."""
     races: bool = False
     """True if its outcome was seen to differ from play to play: it is reported as a rate, even of
     one."""
@@ -136,6 +138,17 @@ _PLAYS = (
         ("E6", "E5", "E7"),
         [*_told("sigterm"), ServerWaitGone()],
         races=True,
+    ),
+    NamedPlay(
+        "sigterm-with-drain-asked",
+        "the server is asked for its drain as it starts; SIGTERM in the midst of twelve answers",
+        ("E6", "E5", "E7"),
+        [
+            *[ServerStart(ordinary=True, drains=True), *_UP_AS_USERS[1:]],
+            *[Fault("sigterm", "front"), ServerWaitGone()],
+        ],
+        full=True,
+        asks_drain=True,
     ),
     NamedPlay(
         "sigterm-in-prefill",

@@ -112,6 +112,7 @@ def _can(program: ServerProgram, play: NamedPlay) -> bool:
     paths = {step.path for step in play.steps if isinstance(step, ServerLine)}
     able = program.plays_in(play.topology) and paths <= program.lines.keys()
     able = able and (program.utility is not None or not any(map(is_utility, play.steps)))
+    able = able and (program.asked_drain is not None or not play.asks_drain)
     return able and (program.survives or not again)
 
 

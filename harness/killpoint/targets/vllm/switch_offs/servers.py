@@ -147,6 +147,20 @@ def _health_is_bad_once_no_open_request_has_got_a_token_for_ten_seconds(edits: E
     )
 
 
+@_edits_of("failed-in-its-drain", _FRONT)
+def _what_comes_in_the_drain_is_refused(edits: Edits) -> None:
+    ending = edits.function("AsyncLLM.shutdown")
+    edits.instead(_the(ending, ast.Expr, "renderer.shutdown()"), "self._ends = True")
+    for name, refuses in (("check_admission", "raise"), ("dead_error", "return")):
+        edits.begin(
+            edits.function(f"AsyncLLM.{name}"),
+            f"""
+            if getattr(self, "_ends", False):
+                {refuses} QueueOverflowError()
+            """,
+        )
+
+
 @_edits_of("paths-by-umask", _NETWORK)
 def _a_path_is_its_owners_alone(edits: Edits) -> None:
     edits.instead(
