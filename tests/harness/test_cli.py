@@ -67,6 +67,7 @@ def _one_line(capsys: pytest.CaptureFixture[str]) -> str:
         (["check", "--target", "json:__name__"], ["not callable", "expected"]),
         (["check", "--target", "vllm@/no/such/tree"], ["/no/such/tree"]),
         (["check", "--only", "R99"], ["'R99'", "expected", "R1"]),
+        (["check", "--only", "R99", "--only", "R1"], ["'R99'", "expected", "R1"]),
         (["check", "--only", "R3/nothing"], ["'R3/nothing'", "expected", "R3/stream"]),
         (["check", "--shard", "3/2"], ["'3/2'", "I/N"]),
         (["check", "--shard", "0/2"], ["'0/2'", "I/N"]),

@@ -62,7 +62,9 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(command=campaign)
     parser.add_argument("--budget", type=_budget, metavar="TIME", help="8h, 90m, 1h30m, 45s")
     parser.add_argument("--target", help=f"default: refengine; {FORMS}")
-    parser.add_argument("--only", type=names, metavar="ID[/CASE],…", help="invariants or cases")
+    parser.add_argument(
+        "--only", type=names, action="extend", metavar="ID[/CASE],…", help="invariants or cases"
+    )
     parser.add_argument(
         "--tier", choices=["process", "simulated", "model"], help="only cases of it"
     )

@@ -52,11 +52,14 @@ def add_parser(commands: Any) -> None:
     check.add_argument(
         "--without",
         type=names,
+        action="extend",
         metavar="FINDING,…",
         help="take these findings' bugs out of the target's code as it is loaded; known: all that"
         " there are. What is violated still is another one's",
     )
-    check.add_argument("--only", type=names, metavar="ID[/CASE],…", help="invariants or cases")
+    check.add_argument(
+        "--only", type=names, action="extend", metavar="ID[/CASE],…", help="invariants or cases"
+    )
     check.add_argument("--tier", choices=["process", "simulated", "model"], help="only cases of it")
     check.add_argument("--full", action="store_true", help="every point, larger samples")
     check.add_argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,6 +23,9 @@ class History:
         self.damaged = damaged
         """``file:line`` of each whole line that no death can have left so."""
         self.events = sorted(events, key=lambda event: event.t)
+        self._of_kind: dict[str, list[tuple[int, Event]]] = {}
+        for place, event in enumerate(self.events):
+            self._of_kind.setdefault(event.kind, []).append((place, event))
 
     @classmethod
     def read(cls, folder: Path) -> History:
@@ -42,8 +46,9 @@ class History:
 
     def of(self, *kinds: str, role: str | None = None) -> Iterator[Event]:
         """Events of these kinds, of one role if given, in order."""
-        for event in self.events:
-            if event.kind in kinds and (role is None or event.role == role):
+        lists = [self._of_kind[kind] for kind in {*kinds} if kind in self._of_kind]
+        for _, event in lists[0] if len(lists) == 1 else heapq.merge(*lists):
+            if role is None or event.role == role:
                 yield event
 
     def first(self, *kinds: str, role: str | None = None) -> Event | None:

@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> None:
         metavar="N|PROJECT:FIRST..[LAST]",
         help="so many of the releases at which the code changed, or all of a range (vllm:0.8..)",
     )
-    parser.add_argument("--only", type=names, default=[], metavar="ID[/CASE],…")
+    parser.add_argument("--only", type=names, action="extend", default=[], metavar="ID[/CASE],…")
     parser.add_argument("--full", action="store_true", help="every point, larger samples")
     parser.add_argument(
         "--first", action="store_true", help="no further case of an invariant that is violated"

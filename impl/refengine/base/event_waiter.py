@@ -80,11 +80,11 @@ class EpollWaiter:
 
     def end_call(self) -> None:
         """End the call that `begin_call` began."""
-        cancel, self._cancel = self._cancel, None
-        self.in_call = self._indefinite = False
-        if isinstance(cancel, CancelToken):
+        if isinstance(self._cancel, CancelToken):
             with contextlib.suppress(OSError):
-                self._epoll.unregister(cancel.fileno())
+                self._epoll.unregister(self._cancel.fileno())
+        self._cancel = None  # last: an exception before it leaves the rest to the next call
+        self.in_call = self._indefinite = False
 
     def stop(self) -> None:
         """Wake every sleeper, for good (from any thread)."""

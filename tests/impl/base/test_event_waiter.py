@@ -121,6 +121,31 @@ def test_only_a_plain_event_must_be_looked_at_often(waiter: Any, cancel: Any, sl
     assert waiter.poll_interval(2.0) == 2.0
 
 
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_what_an_exception_leaves_of_a_call_s_end_the_next_call_ends(
+    waiter: EpollWaiter, monkeypatch: pytest.MonkeyPatch, before: bool
+):
+    epoll, token = waiter._epoll, CancelToken()
+
+    class Struck:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(epoll, name)
+
+        def unregister(self, fd: int) -> None:
+            if not before:
+                epoll.unregister(fd)
+            raise KeyboardInterrupt
+
+    waiter.begin_call(token)
+    monkeypatch.setattr(waiter, "_epoll", Struck())
+    with pytest.raises(KeyboardInterrupt):
+        waiter.end_call()
+    monkeypatch.undo()
+    waiter.begin_call(None)
+    token.set()
+    assert epoll.poll(0) == []
+
+
 def test_a_slice_bounds_a_sleep(timed: Timed):
     timed.begin_call(threading.Event())
     assert timed.sleeps(None, 0.01, 3.0) == [0.05, 0.01, 0.05]

@@ -159,6 +159,7 @@ def mismatches(
     expected = _with_order(expected, [first.get(m.seq, len(calls)) for m in expected])
     calls = _with_order(calls, _due(calls, expected))
     may_miss = optional | {m.seq for m in expected if not m.ok}
+    places = _places(message.seq for message in expected)
     position = 0
     for call in calls:
         if call.outcome != "ok":
@@ -168,10 +169,9 @@ def mismatches(
                     return [_again(history, reader, call, expected[:position])]
                 position = after
             continue
-        known = [m.seq for m in expected]
-        if call.seq not in known:
+        index = places.get(call.seq)
+        if index is None:
             return [_odd(history, reader, call, "wrong-data", _unpublished(history, call.seq))]
-        index = known.index(call.seq)
         if index < position:
             kind = "duplicate" if _had(history, reader, call) else "reordered"
             before = expected[position - 1]

@@ -10,7 +10,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.cases.builders import OPEN_QUEUE, queue_scenario
 from killpoint.targets.shapes import QueueShape
 
-_WINDOWS, _BY_SOCKET, _FROM_AFAR, _LONGER = 15, 35, 50, 100
+_WINDOWS, _BY_SOCKET, _FROM_AFAR, _LONGER = 15, 25, 35, 100
 """Windows of a stream, a fifth of them to warm up; of one whose messages go by a socket, which has
 more or fewer buffers from one look to the next; with a remote reader, whose sockets have most; and
 where the first play could not tell."""
