@@ -86,20 +86,17 @@ _READER: list[Story] = [
     ("close", _LAP, [Close(("reader-0",)), Wait(("reader-0",)), *_GOES_ON]),
 ]
 
-_STREAM = [small(2), _OVERFLOW, small(3)]
-_STOPPED: dict[str, list[tuple[Verb, int]]] = {
-    "writer": [("send", 0), ("send", 2), ("send", 3)],
-    "reader-0": [("receive", 0), ("receive", 2), ("receive", 3)],
-}
-"""Operations on a fresh slot, with an overflow payload, and on a slot used before."""
+_MORE = 3
+"""Messages that follow the one whose send or receive is struck."""
+_STOPPED: list[tuple[int, Message]] = [(0, small(1)), (2, _OVERFLOW), (3, small(1))]
+"""Number of messages before, and the one that is struck: on a fresh slot, with an overflow payload,
+and on a slot used before."""
 
 
-def _sweep(
-    case_run: CaseRun, role: str, op: Verb, around: Around, fault: Fault, nth: int = 0
-) -> int:
-    count = count_places(case_run, role, Point(op, nth=nth), around, "stores")
+def _sweep(case_run: CaseRun, role: str, op: Verb, around: Around, fault: Fault) -> int:
+    count = count_places(case_run, role, Point(op), around, "stores")
     for store in case_run.with_progress(range(count)):
-        at = Point(op, store=store, nth=nth)
+        at = Point(op, store=store)
         case_run.play(around(Fault(fault.fault, role, at)))
     return count
 
@@ -127,18 +124,39 @@ def kill(case_run: CaseRun, role: str, stories: list[Story]) -> None:
 
 
 def _stop(case_run: CaseRun) -> None:
-    """Stop a role around each store, and let it go on: no party loses anything."""
-    places = 0
-    for role, operations in _STOPPED.items():
+    """Stop a role around each store, and let it go on: no party loses anything.
 
-        def around(step: AnyStep, role: str = role) -> Scenario:
-            count = sum(message.repeat for message in _STREAM)
-            steps = [*OPEN_QUEUE, step, Send(_STREAM, timeout=9.0), Receive(count, timeout=9.0)]
-            steps += [Fault("continue", role), Wait(within=20.0)]
+    The writer sends to readers that sleep, and the reader finds its message there: else a race
+    would say which stores there are.
+    """
+    places = 0
+    for before, struck in _STOPPED:
+        lap = [Send([small(1)], timeout=5.0), Wait(("writer",)), Receive(1, timeout=5.0), Wait()]
+        receive = Receive(1 + _MORE, timeout=9.0)
+
+        def writer(
+            step: AnyStep,
+            begun: Sequence[AnyStep] = (*OPEN_QUEUE, *lap * before, receive),
+            struck: Message = struck,
+        ) -> Scenario:
+            sent = Send([struck, small(_MORE)], timeout=9.0)
+            steps = [*begun, WaitBlocked(("readers",)), step, sent]
+            steps += [Fault("continue", "writer"), Wait(within=20.0)]
             return queue_scenario(case_run.outcome.id, *steps, chunks=_SLOTS)
 
-        for op, nth in operations:
-            places += _sweep(case_run, role, op, around, Fault("stop", role), nth)
+        def reader(
+            step: AnyStep,
+            begun: Sequence[AnyStep] = (*OPEN_QUEUE, *lap * before),
+            struck: Message = struck,
+            receive: Receive = receive,
+        ) -> Scenario:
+            sent = [Send([struck], timeout=5.0), Wait(("writer",))]
+            steps = [*begun, *sent, step, receive, Send([small(_MORE)], timeout=9.0)]
+            steps += [Fault("continue", "reader-0"), Wait(within=20.0)]
+            return queue_scenario(case_run.outcome.id, *steps, chunks=_SLOTS)
+
+        places += _sweep(case_run, "writer", "send", writer, Fault("stop", "writer"))
+        places += _sweep(case_run, "reader-0", "receive", reader, Fault("stop", "reader-0"))
     _note(case_run, places)
 
 
