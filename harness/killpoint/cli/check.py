@@ -113,7 +113,7 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="note there how long each case took (durations.json of this package is such a file)",
     )
-    check.add_argument("--jobs", type=jobs, help="plays at a time (default: four for each core)")
+    check.add_argument("--jobs", type=jobs, help="plays at a time (default: six for each core)")
     check.add_argument(
         "--out",
         type=Path,

@@ -40,9 +40,9 @@ Progress = Callable[[CaseOutcome, int, int], None]
 """Called with each case as it ends, how many have ended, and how many there are."""
 
 _EVERY_PLAY = "L1/every-play"
-_A_CORE = 4
-"""Plays at a time for each core: with three, a fifth of the processor's time is left, with four a
-twelfth."""
+_A_CORE = 6
+"""Plays at a time for each core: with four, an eighth of the processor's time is left towards the
+end, when all cases are short; with six, a twentieth."""
 _SEARCHES = max(1, len(os.sched_getaffinity(0)) // PROCESSES)
 """Simulated cases at a time, and nothing beside them: each is a search that keeps its cores busy.
 So the rate that it reports is the machine's, and no play that has a deadline meets it."""
@@ -106,7 +106,7 @@ def judge(
         folder: the run's folder, for replays and records of violations.
         tier: only cases of this tier; all if None.
         device: where the workers of pools run.
-        jobs: plays at a time, each with a zygote of its own; four for each core by default, since
+        jobs: plays at a time, each with a zygote of its own; six for each core by default, since
             most of a play is waiting.
         depth: how fine the points of the sweeps are.
         shard: ``(i, n)``: only the i-th of n parts that take about as long as each other.
