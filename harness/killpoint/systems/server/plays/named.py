@@ -68,6 +68,8 @@ to break a promise (a forked play would have to be played once more), and for pl
 ``--full`` signals the front."""
 _BEGUN_AS_USERS = ServerStart("begun", ordinary=True)
 _UP_AS_USERS: list[AnyStep] = [_AS_USERS, *_UP[1:]]
+_DRAINS: list[AnyStep] = [ServerStart(ordinary=True, drains=True), *_UP[1:]]
+"""Start for plays that strike as a server drains: asked for its drain, where it has one only so."""
 _LEFT = ServerWaitGone(_LEFT_WITHIN)
 _ENDS_IDLE_WITHIN = 20.0
 """Seconds to wait for a server that was sent SIGTERM with nothing to do. One that hangs then is
@@ -144,8 +146,7 @@ _PLAYS = (
         "the server is asked for its drain as it starts; SIGTERM in the midst of twelve answers",
         ("E6", "E5", "E7"),
         [
-            *[ServerStart(ordinary=True, drains=True), *_UP_AS_USERS[1:]],
-            *[Fault("sigterm", "front"), ServerWaitGone()],
+            *[*_DRAINS, Fault("sigterm", "front"), ServerWaitGone()],
         ],
         full=True,
         asks_drain=True,
@@ -191,8 +192,8 @@ _PLAYS = (
         "SIGTERM in the midst of twelve answers, then a worker is killed",
         ("E6", "E5"),
         [
-            *[*_struck("sigterm", "front"), ServerContinueLoad(0.3), Fault("kill", "worker-0")],
-            ServerWaitGone(),
+            *[*_DRAINS, Fault("sigterm", "front"), ServerContinueLoad(0.3)],
+            *[Fault("kill", "worker-0"), ServerWaitGone()],
         ],
         full=True,
     ),
