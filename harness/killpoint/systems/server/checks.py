@@ -148,7 +148,7 @@ def check_e6_ends_at_sigterm(of: Life, ledger: Ledger) -> Finding:
     taken = [e for e in of.load() if e.asked > told.t + int(_NEW * SECOND) and _was_taken(e)]
     if taken:
         cause = f"a request that came after {_signal(told.fault)} got {taken[0].end}"
-        cause += f" ({taken[0].status}), neither 503 nor no connection"
+        cause += f" ({taken[0].why or taken[0].status}), neither 503 nor no connection"
         return Finding([Violation("no-error", cause, lines(of, *answers(of, taken)))])
     return Finding([], {"signals": 1, "in flight": len(flying)})
 

@@ -163,6 +163,12 @@ def test_e6_a_new_request_is_refused() -> None:
     assert told.at(20, "looked-on").violation("E6") is None
 
 
+def test_e6_tells_with_which_words_a_new_request_failed() -> None:
+    tape = _told().asks(6, "error", 7, status=500, why="500 no thread takes it").tree(9)
+    cause = _cause(tape.at(20, "looked-on"), "E6", "no-error")
+    assert cause.startswith("a request that came after SIGTERM got error (500 no thread takes it),")
+
+
 @pytest.mark.parametrize(
     ("how", "broken"),
     [({"code": 0}, False), ({"code": 143}, False), ({"signal": 15}, False), ({"code": 1}, True)],
