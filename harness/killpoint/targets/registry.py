@@ -131,7 +131,8 @@ def _object(spec: str) -> Callable[[], Target]:
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise BadUsage(f"target {spec}: {error}; expected an importable module:object") from error
+        expected = "an importable module:object, installed or in a folder on PYTHONPATH"
+        raise BadUsage(f"target {spec}: {error}; expected {expected}") from error
     if not callable(found):
         raise BadUsage(f"target {spec}: not callable; expected a class or function of no argument")
     return cast("Callable[[], Target]", found)

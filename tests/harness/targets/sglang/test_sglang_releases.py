@@ -119,7 +119,9 @@ def test_what_is_not_a_release_is_refused(spec: str) -> None:
 
 @pytest.mark.parametrize("name", ["sglang_mine", "sglang.mine", "vllm_mine"])
 def test_a_module_may_be_called_alike(name: str) -> None:
-    assert "expected an importable module:object" in refused(f"{name}:Target", BadUsage)
+    assert "module:object, installed or in a folder on PYTHONPATH" in refused(
+        f"{name}:Target", BadUsage
+    )
 
 
 def test_an_index_that_is_down_is_said_so(
