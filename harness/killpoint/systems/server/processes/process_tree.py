@@ -92,10 +92,7 @@ class ProcessTree:
             self._watches[pid] = ProcessWatch(pid, name)
 
     def _rename(self, pid: int, kind: str) -> None:
-        """Give a process its name, anew if it has taken a title of another kind.
-
-        It may have had no name before or, forked, that of its parent: a worker its core's.
-        """
+        """Give a process its name, anew if it has taken a title of another kind."""
         name = self._named.get(pid)
         if name is None or (kind != HELPER and kind_of(name) != kind):
             self._named.pop(pid, None)
@@ -120,8 +117,23 @@ class ProcessTree:
         title = title_of(pid)
         for kind, pattern in self._titles.items():
             if pattern.search(title):
-                return kind
+                return HELPER if self._is_copy(pid, title) else kind
         return HELPER if _HELPERS.search(title) or self._titles else "worker"
+
+    def _is_copy(self, pid: int, title: str) -> bool:
+        """Return whether it has the title of the part that forked it: a worker at first its core's.
+
+        Called a core until it has its own, it would have the name of the next replica.
+        """
+        parent = _parent_of(pid)
+        return parent != self.front and title_of(parent) == title
+
+
+def _parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except (OSError, IndexError):
+        return 0
 
 
 def title_of(pid: int) -> str:

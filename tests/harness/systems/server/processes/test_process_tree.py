@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from killpoint.runner.observe.diagnosis import state
-from killpoint.systems.server.processes.process_tree import ProcessTree
+from killpoint.systems.server.processes.process_tree import ProcessTree, title_of
 from killpoint.systems.server.processes.supervisor import OwnProcess, Supervisor
 from killpoint.systems.server.record import kind_of
 
@@ -84,20 +84,22 @@ signal.pause()
 """A worker that has its core's title, by the fork, until it takes its own."""
 
 
-def test_a_part_that_takes_a_title_of_another_kind_is_called_by_that(
+def test_a_fork_is_no_part_before_it_has_a_title_of_its_own(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
     tree = ProcessTree(supervisor.pid, {"core": "^x:core", "worker": "^x:work"})
     told = tmp_path / "told"
     argv = [sys.executable, "-c", FORKED, str(told)]
     tree.begin(supervisor.start(argv, {}, tmp_path, tmp_path / "log"))
-    _until(lambda: {"core-0", "core-1"} <= set(tree.look()[0]), "two cores")
+    _until(lambda: {"core-0", "helper-0"} <= set(tree.look()[0]), "a core and a fork of it")
     before = tree.look()[0]
+    titles = {title_of(before[part]) for part in ("core-0", "helper-0")}
+    assert len(titles) == 1
     told.touch()
     _until(lambda: set(tree.look()[0]) == {"front", "core-0", "worker-0"}, "a core and a worker")
     after = tree.look()[0]
     assert after["core-0"] == before["core-0"]
-    assert after["worker-0"] == before["core-1"]
+    assert after["worker-0"] == before["helper-0"]
     # One that takes a title which says nothing is what it was.
     told.unlink()
     comm = Path(f"/proc/{after['worker-0']}/comm")
