@@ -1,10 +1,14 @@
 """An exception before any line of an operation, one line after the other (R9)."""
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+import pytest
 
 import refengine
 
@@ -13,6 +17,30 @@ HOME = str(Path(refengine.__file__).parent)
 
 class Struck(BaseException):
     pass
+
+
+@contextmanager
+def start_struck(thread: threading.Thread) -> Iterator[None]:
+    """Strike its start once the thread is made, which first runs when the context is left."""
+    gate, bootstrap, wait = threading.Event(), thread._bootstrap, thread._started.wait
+
+    def held_back() -> None:
+        gate.wait()
+        bootstrap()
+
+    def struck(timeout: float | None = None) -> bool:
+        raise Struck
+
+    thread._bootstrap, thread._started.wait = held_back, struck
+    try:
+        with pytest.raises(Struck):
+            yield
+    finally:
+        thread._started.wait = wait
+        gate.set()
+        assert thread._started.wait(10)
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 class Striker:

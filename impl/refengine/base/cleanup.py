@@ -37,7 +37,24 @@ class ReleaseStack(ExitStack):
 
 
 class ServingThread(threading.Thread):
-    """A thread that serves an end, and whose own end `close` waits for."""
+    """A daemon thread that serves an end, and whose own end `close` waits for."""
+
+    def __init__(self, target: Callable[..., object], *args: object, name: str) -> None:
+        super().__init__(target=target, args=args, name=name, daemon=True)
+        self._decided: dict[str, bool] = {}
+
+    def run(self) -> None:
+        """Call the target, unless `prevent` came first."""
+        if self._decided.setdefault("runs", True):
+            super().run()
+
+    def prevent(self) -> bool:
+        """Return whether the target has not begun; if so, it never will.
+
+        Then the end is the caller's to tear down. `ident` cannot tell: it is None, too, between a
+        `start` that an exception from outside has ended early and the thread that comes of it.
+        """
+        return not self._decided.setdefault("runs", False)
 
 
 def close_collected(close: Callable[[float], object], seconds: float) -> None:

@@ -58,7 +58,7 @@ class HostServer:
             undo.callback(self._work.put, None)
             self._hub = undo.acquire(Server.take_back, hub)
             self.address = self._hub.address
-            self._thread = ServingThread(target=self._serve, name="HostServer", daemon=True)
+            self._thread = ServingThread(self._serve, name="HostServer")
             self._thread.start()
         except BaseException:
             undo.close()

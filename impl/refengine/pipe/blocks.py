@@ -77,9 +77,8 @@ class BlockPipe:
         self._waiting: dict[SimpleQueue[None], None] = {}
         self._end: BaseException | None = None
         self._thread = ServingThread(
-            target=_run, args=(ref(self), pipe, self._block_receiver, clock), daemon=True
+            _run, ref(self), pipe, self._block_receiver, clock, name="refengine-blocks"
         )
-        self._thread.name = "refengine-blocks"
         # Before the pipe's own: that one must not end first, at exit.
         closing = partial(_leave, pipe), _EXIT_SECONDS
         self._finalizer = Finalize(self, close_collected, closing, exitpriority=21)

@@ -37,7 +37,7 @@ class Sender:
         """True once the goodbye is what is written."""
         self._replies: list[bytes] = []
         self._wakeup = Wakeup()
-        self._thread = ServingThread(target=self._run, name="refengine-pipe", daemon=True)
+        self._thread = ServingThread(self._run, name="refengine-pipe")
 
     def start(self) -> None:
         """Start the thread, once."""

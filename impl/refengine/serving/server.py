@@ -9,7 +9,6 @@ import asyncio
 import math
 import resource
 import socket
-import threading
 import time
 from collections.abc import Callable
 from typing import cast
@@ -18,6 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from ..base.cleanup import ServingThread
 from ..base.security import is_ipv6
 
 _KEEP_ALIVE = 5  # seconds that a connection may be idle between two requests
@@ -139,7 +139,7 @@ class Server:
             limit_concurrency=most + 1,
         )
         self._uvicorn = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._run, name="refengine:http", daemon=True)
+        self._thread = ServingThread(self._run, name="refengine:http")
 
     def start(self) -> None:
         """Start the thread."""
@@ -157,7 +157,7 @@ class Server:
     def close(self, seconds: float) -> bool:
         """Stop, and wait up to so many seconds; return whether it has ended."""
         self.stop()
-        if self._thread.ident is not None:
+        if not self._thread.prevent():
             self._thread.join(seconds)
         self._listener.close()
         return not self._thread.is_alive()

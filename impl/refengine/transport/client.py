@@ -93,7 +93,7 @@ class Client(IoThread):
             if starts:
                 self.start()
         except BaseException:
-            undo.close()
+            self._undo_construction(undo)
             raise
 
     def settle(self, within: float = 0.0) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import zmq
 
-from ..base.cleanup import ServingThread
+from ..base.cleanup import ReleaseStack, ServingThread
 from ..base.clock import Clock, poll_milliseconds
 from ..base.fds import HeldFds
 from . import protocol
@@ -41,7 +41,7 @@ class IoThread(ABC):
         self._reminder: tuple[float, Callable[[], object]] | None = None
         self._own = HeldFds()
         self._wake = self._own.open(os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._thread = ServingThread(target=self._run, name=type(self).__name__, daemon=True)
+        self._thread = ServingThread(self._run, name=type(self).__name__)
         self._pid = os.getpid()
 
     def post(self, rank: int, body: Body) -> None:
@@ -64,8 +64,8 @@ class IoThread(ABC):
             return
         self._close_by = self._clock() + seconds
         self._nudge()
-        if self._thread.ident is None:
-            self._tear_down()  # it was never started
+        if self._thread.prevent():
+            self._tear_down()
         elif self._thread.is_alive():
             self._thread.join()
         self._wake = -1
@@ -85,6 +85,13 @@ class IoThread(ABC):
         _io_threads.add(self)
         if self._thread.ident is None:
             self._thread.start()
+
+    def _undo_construction(self, undo: ReleaseStack) -> None:
+        """Release what a constructor has made that an exception ends, maybe in `start`."""
+        if self._thread.prevent():
+            undo.close()
+        else:
+            self.cut()  # its thread releases it
 
     def _nudge(self) -> None:
         with contextlib.suppress(OSError):

@@ -92,7 +92,7 @@ class Server(IoThread):
             )
             self.start()
         except BaseException:
-            undo.close()
+            self._undo_construction(undo)
             raise
 
     def broadcast(self, number: int, body: Body) -> None:

@@ -5,11 +5,13 @@ import socket
 
 import pytest
 
-from refengine.base.cleanup import ReleaseStack, append_atomically
+from refengine.base.cleanup import ReleaseStack, ServingThread, append_atomically
 from refengine.base.event_waiter import EpollWaiter
 from refengine.base.fds import HeldFds
 from refengine.base.security import Keys
 from refengine.queue.handshake import HandshakeState, hello_message
+
+from ..striking import start_struck
 
 
 def test_what_a_call_gives_is_kept():
@@ -36,6 +38,39 @@ def test_what_could_not_be_made_is_not_dropped():
         undo.acquire(dropped.append, int, "no number")
     undo.close()
     assert dropped == []
+
+
+def test_a_thread_that_was_prevented_does_nothing_though_it_is_started():
+    called: list[object] = []
+    thread = ServingThread(called.append, 1, name="prevented")
+    assert thread.prevent()
+    thread.start()
+    thread.join(10)
+    assert called == []
+    assert thread.prevent()
+
+
+def test_a_thread_may_be_prevented_after_its_start_was_struck():
+    called: list[object] = []
+    thread = ServingThread(called.append, 1, name="struck")
+    with start_struck(thread):
+        try:
+            thread.start()
+        finally:
+            assert thread.ident is None
+            assert thread.prevent()
+    assert thread.ident is not None
+    assert called == []
+
+
+def test_a_thread_that_has_begun_cannot_be_prevented():
+    called: list[object] = []
+    thread = ServingThread(called.append, 1, name="begun")
+    thread.start()
+    thread.join(10)
+    assert called == [1]
+    assert not thread.prevent()
+    assert thread.daemon
 
 
 def test_descriptors_close_with_their_keeper():

@@ -22,6 +22,7 @@ from refengine.serving.app import application
 from refengine.serving.server import Connection, Server
 from refengine.serving.service import Service
 
+from ..striking import start_struck
 from .exchange import SECONDS
 from .fake_engine import FakeEngine, spelled
 
@@ -208,6 +209,18 @@ def test_a_connection_that_goes_on_asking_stays(monkeypatch: pytest.MonkeyPatch)
             assert not threading.Event().wait(0.02)
         assert connection.sock is first
         connection.close()
+
+
+def test_closed_while_its_thread_is_started_it_does_not_serve() -> None:
+    """A signal's exception may strike within `start`, when the thread has no `ident` yet (R9)."""
+    ended: list[bool] = []
+    server = _server(application(Service()), 0, lambda: ended.append(True))
+    with start_struck(server._thread):
+        try:
+            server.start()
+        finally:
+            assert server.close(SECONDS)
+    assert ended == []
 
 
 def test_a_request_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

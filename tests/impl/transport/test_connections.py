@@ -1,5 +1,6 @@
 """Lines between a hub and spokes: in order, once, through breaks; ends are told in time."""
 
+import gc
 import os
 import signal
 import threading
@@ -13,12 +14,14 @@ from typing import Any
 import pytest
 import zmq
 
+from refengine.base.cleanup import ServingThread
 from refengine.base.security import Keys, SocketFactory
 from refengine.transport import Client, Gone, Server, io_thread
 from refengine.transport import client as client_module
 from refengine.transport import server as server_module
 
 from ..relay import Relay
+from ..striking import Struck, start_struck
 
 SILENCE = 2.0
 
@@ -457,6 +460,47 @@ def test_a_closed_line_leaves_no_thread_and_no_descriptor(undo: ExitStack):
         net.post(0, 10)
         net.check(10)
     assert state() == before
+
+
+def test_closed_while_its_thread_is_started_an_end_is_torn_down_once(
+    undo: ExitStack, caplog: pytest.LogCaptureFixture
+):
+    """A signal's exception may strike within `start`, when the thread has no `ident` yet (R9)."""
+    net = Net(undo)
+    late = Client(net.server.address, 1, net.keys, Ear(), sockets=SocketFactory(), starts=False)
+    with start_struck(late._thread):
+        try:
+            late.start()
+        finally:
+            late.close(0.0)
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_constructor_struck_at_the_thread_s_start_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, begun: bool
+):
+    gc.collect()
+    before, threads = len(list(Path("/proc/self/fd").iterdir())), list[threading.Thread]()
+    start = ServingThread.start
+
+    def struck(thread: ServingThread) -> None:
+        threads.append(thread)
+        if begun:
+            start(thread)
+        raise Struck
+
+    monkeypatch.setattr(ServingThread, "start", struck)
+    with pytest.raises(Struck):
+        Server("127.0.0.1", 0, [1], Keys.fresh(), Ear(), sockets=SocketFactory())
+    monkeypatch.undo()
+    if not begun:
+        start(threads[0])
+    threads[0].join(10)
+    del threads[:]
+    gc.collect()
+    assert caplog.messages == []
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_reminder_is_heeded_once_and_then_there_may_be_another(undo: ExitStack):

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import zmq
 
+from ...base.cleanup import ServingThread
 from ...base.clock import Clock, monotonic
 from ...base.fds import Fd
 from ...base.frame_decoding import DropCounter, Malformed
@@ -66,7 +67,7 @@ class FrontEndThread:
         self._over = False
         """True once the thread has ended, in whatever way: nobody ends further streams."""
         self._turned = self._looked = clock()
-        self._thread = threading.Thread(target=self._run, name="engine front end", daemon=True)
+        self._thread = ServingThread(self._run, name="engine front end")
 
     def start(self) -> None:
         """Start the thread."""
@@ -148,8 +149,8 @@ class FrontEndThread:
             self.do(lambda tracker, _: tracker.close())
         self._stopping = True
         self._wake()
-        if self._thread.ident is None:
-            self._release()  # the thread never started
+        if self._thread.prevent():
+            self._release()
         elif threading.current_thread() is not self._thread:
             self._thread.join(_TO_END)
 

@@ -12,6 +12,7 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from ...base import ownership
+from ...base.cleanup import ServingThread
 from ...base.clock import Clock, monotonic
 from ...base.fds import Fd
 from ...coordinator import Coordinator
@@ -71,7 +72,7 @@ class Supervisor:
         self._stopping = False
         self._turned = clock()
         self._front_end: FrontEndThread
-        self._thread = threading.Thread(target=self._run, name="engine supervisor", daemon=True)
+        self._thread = ServingThread(self._run, name="engine supervisor")
 
     def start(self, front_end: FrontEndThread) -> None:
         """Start every part; raise EngineFailed if one does not come to serve."""
@@ -117,7 +118,7 @@ class Supervisor:
         """End every process; returns when they are gone. Idempotent."""
         self._stopping = True
         self._wake()
-        if self._thread.ident and threading.current_thread() is not self._thread:
+        if not self._thread.prevent() and threading.current_thread() is not self._thread:
             self._thread.join(_TO_END)
 
     def _wake(self) -> None:

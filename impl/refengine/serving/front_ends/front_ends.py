@@ -7,11 +7,11 @@ import logging
 import math
 import os
 import select
-import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...base.cleanup import ServingThread
 from ...base.clock import Clock, monotonic
 from ...base.fds import Fd
 from ...base.frame_decoding import DropCounter, Malformed
@@ -87,7 +87,7 @@ class FrontEnds:
         self._wakeup = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._pushed_at = float("-inf")
         self._pushed_phase: Phase | None = None
-        self._thread = threading.Thread(target=self._run, name="front ends", daemon=True)
+        self._thread = ServingThread(self._run, name="front ends")
 
     def start(self) -> None:
         """See `HttpSide`."""
@@ -118,7 +118,7 @@ class FrontEnds:
     def close(self, seconds: float) -> None:
         """See `HttpSide`."""
         self._enter_phase("leaving")
-        if self._thread.ident is not None:
+        if not self._thread.prevent():
             self._thread.join(seconds + _LEAVES)
         self._listener.close()
 

@@ -25,6 +25,7 @@ from refengine.engine.settings import EngineSettings
 
 from ...mutated_frames import FATAL
 from ...roles import until
+from ...striking import start_struck
 from ..hosted import Sockets
 
 
@@ -274,6 +275,24 @@ def test_one_that_never_turned_leaves_nobody_waiting() -> None:
     office.close()
     with pytest.raises(EngineClosed):
         stream.result(0)
+
+
+def test_closed_while_its_thread_is_started_it_is_released_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A signal's exception may strike within `start`, when the thread has no `ident` yet (R9)."""
+    office = Office()
+    office.replica()
+    stream = office.submit()
+    with start_struck(office.front_end._thread):
+        try:
+            office.front_end.start()
+        finally:
+            office.front_end.close()
+    with pytest.raises(EngineClosed):
+        stream.result(0.0)
+    assert caplog.messages == []
+    office.sockets.close()
 
 
 def test_a_listener_may_close_it(office: Office) -> None:
