@@ -57,6 +57,45 @@ class ServingThread(threading.Thread):
         return not self._decided.setdefault("runs", False)
 
 
+class OnceStartedThread:
+    """A daemon thread whose `start` may be called again: an exception may have struck in it.
+
+    Nobody knows then whether a thread comes of it. So another one is made; the first to run calls
+    the target, and all others end at once.
+    """
+
+    def __init__(self, target: Callable[[], object], name: str) -> None:
+        self._target, self._name = target, name
+        self._attempts: list[threading.Thread] = []
+        self._runner: dict[str, threading.Thread] = {}
+
+    def start(self) -> None:
+        """Start the thread, unless it runs or has run."""
+        if not self._runner and not any(thread.is_alive() for thread in self._attempts):
+            append_atomically(self._attempts, self._attempt)
+            self._attempts[-1].start()
+
+    def is_current(self) -> bool:
+        """Return whether the caller runs in it."""
+        return threading.current_thread() is self._runner.get("thread")
+
+    def join(self, seconds: float) -> None:
+        """Wait for its end, for up to so many seconds; not if it has not begun."""
+        if "thread" in self._runner:
+            self._runner["thread"].join(seconds)
+
+    def _attempt(self) -> threading.Thread:
+        return threading.Thread(target=self._run, name=self._name, daemon=True)
+
+    def _run(self) -> None:
+        this = threading.current_thread()
+        if self._runner.setdefault("thread", this) is this:
+            try:
+                self._target()
+            finally:
+                del self._target  # as `threading.Thread`: it may refer to who has this
+
+
 def close_collected(close: Callable[[float], object], seconds: float) -> None:
     """Close the end of an object that was collected, or that is there at exit.
 

@@ -8,12 +8,11 @@ go forward (SPEC W1).
 import contextlib
 import logging
 import select
-import threading
 from collections.abc import Callable
 from enum import Enum, IntEnum
 
 from ..base.cancel import OneShotEvent
-from ..base.cleanup import append_atomically
+from ..base.cleanup import OnceStartedThread
 from ..base.clock import Clock, monotonic, poll_milliseconds
 from ..base.liveness import hung_up
 from ..base.ownership import remove_stale_names
@@ -147,15 +146,13 @@ class PoolMonitor:
         self._stop = OneShotEvent()
         self.failure: Failure | None = None
         self._escalation: Escalation | None = None
-        self._threads: list[threading.Thread] = []
+        self._thread = OnceStartedThread(self._run, "pool monitor")
         self.callbacks = [_OnceCallback(callback) for callback in settings.failure_callbacks]
 
     def start(self) -> None:
         """Begin to watch the workers that are there. Idempotent."""
-        if not self._threads:
-            append_atomically(self._threads, _monitor_thread, self._run)
-        if not self._threads[0].is_alive() and not self.finished.is_set():
-            self._threads[0].start()
+        if not self.finished.is_set():
+            self._thread.start()
 
     def await_ready(self, seconds: float | None) -> bool:
         """Wait until every worker is READY or one has failed; return False at the deadline."""
@@ -188,9 +185,9 @@ class PoolMonitor:
         self._lifecycle.advance(PoolState.STOPPING)
         self._stop.set()
         self.start()
-        if threading.current_thread() is not self._threads[0]:
+        if not self._thread.is_current():
             self.finished.wait(None)
-            self._threads[0].join(_JOIN_WITHIN)
+            self._thread.join(_JOIN_WITHIN)
 
     # -- the thread -------------------------------------------------------------------------
 
@@ -376,7 +373,3 @@ def _apply_step(step: EscalationStep, worker: WorkerHandle, process: Process) ->
         kill_group(process)
     else:
         _log.error("worker %d (pid %d) does not die", worker.rank, process.pid)
-
-
-def _monitor_thread(run: Callable[[], None]) -> threading.Thread:
-    return threading.Thread(target=run, name="pool monitor", daemon=True)

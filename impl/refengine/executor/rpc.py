@@ -11,7 +11,6 @@ turn to call.
 import contextlib
 import importlib
 import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..base.cleanup import append_atomically
+from ..base.cleanup import OnceStartedThread
 from ..base.clock import Deadline
 from ..base.reentrancy import ReentrancyGuard
 from ..errors import (
@@ -189,7 +188,7 @@ class OrderedReplies:
         self._collect, self._error_for = collect, error_for
         self._wakeups: queue.SimpleQueue[bool] = queue.SimpleQueue()  # False: the thread is to end
         self.pending: deque[PendingCall] = deque()
-        self._threads: list[threading.Thread] = []
+        self._thread = OnceStartedThread(self._run, "pool replies")
 
     def add(self, pending: PendingCall) -> None:
         """Have the thread wait for the replies of this call."""
@@ -203,10 +202,7 @@ class OrderedReplies:
         between the two halves of `add`, and no other thread would read those replies (SPEC R9).
         """
         self._wakeups.put(True)
-        if not self._threads:
-            append_atomically(self._threads, _reply_thread, self._run)
-        if not self._threads[0].ident:
-            self._threads[0].start()
+        self._thread.start()
 
     def oldest(self) -> "Future[Any] | None":
         """Return the future that is resolved next; None if none is pending."""
@@ -216,14 +212,13 @@ class OrderedReplies:
 
     def runs_caller(self) -> bool:
         """Return whether the thread is the caller's own, which runs a future's callback."""
-        return bool(self._threads) and threading.current_thread() is self._threads[0]
+        return self._thread.is_current()
 
     def end(self, error: Callable[[str], BaseException]) -> None:
         """End the thread; each future that is still pending gets the error."""
         self._wakeups.put(False)
-        if self._threads and not self.runs_caller():
-            with contextlib.suppress(RuntimeError):  # it was never started
-                self._threads[0].join(_JOIN_WITHIN)
+        if not self.runs_caller():
+            self._thread.join(_JOIN_WITHIN)
         while self.pending:
             pending = self.pending.popleft()
             _settle(pending.future.set_exception, error(pending.method))
@@ -263,10 +258,6 @@ def new_future() -> "Future[Any]":
 def _settle(setter: Callable[[Any], None], value: Any) -> None:
     with contextlib.suppress(InvalidStateError):
         setter(value)
-
-
-def _reply_thread(run: Callable[[], None]) -> threading.Thread:
-    return threading.Thread(target=run, name="pool replies", daemon=True)
 
 
 _LATE_KNOWN_WITHIN = 0.1

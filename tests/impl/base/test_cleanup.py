@@ -2,10 +2,16 @@
 
 import os
 import socket
+import threading
 
 import pytest
 
-from refengine.base.cleanup import ReleaseStack, ServingThread, append_atomically
+from refengine.base.cleanup import (
+    OnceStartedThread,
+    ReleaseStack,
+    ServingThread,
+    append_atomically,
+)
 from refengine.base.event_waiter import EpollWaiter
 from refengine.base.fds import HeldFds
 from refengine.base.security import Keys
@@ -71,6 +77,45 @@ def test_a_thread_that_has_begun_cannot_be_prevented():
     assert called == [1]
     assert not thread.prevent()
     assert thread.daemon
+
+
+def test_a_thread_that_is_started_again_runs_once():
+    called: list[str] = []
+    gate = threading.Event()
+
+    def target() -> None:
+        called.append(threading.current_thread().name)
+        gate.wait()
+
+    thread = OnceStartedThread(target, "once")
+    assert not thread.is_current()
+    thread.join(10)  # it has not begun: nobody waits
+    for _ in range(3):
+        thread.start()
+    (attempt,) = thread._attempts
+    assert (attempt.name, attempt.daemon) == ("once", True)
+    gate.set()
+    thread.join(10)
+    assert not attempt.is_alive()
+    thread.start()
+    assert thread._attempts == [attempt]
+    assert called == ["once"]
+
+
+def test_after_a_struck_start_another_thread_runs_in_place_of_the_first(monkeypatch):
+    called: list[int] = []
+    thread = OnceStartedThread(lambda: called.append(threading.get_ident()), "once")
+    first = thread._attempt()
+    with start_struck(first):
+        monkeypatch.setattr(thread, "_attempt", lambda: first)
+        try:
+            thread.start()
+        finally:
+            monkeypatch.undo()
+            thread.start()
+            thread.join(10)
+    struck, ran = thread._attempts
+    assert (struck, called) == (first, [ran.ident])
 
 
 def test_descriptors_close_with_their_keeper():

@@ -33,8 +33,7 @@ class TestOrderedReplies:
             made.add(one)
         assert [one.future.result(5) for one in calls] == [[1], [2], [3]]
         assert ran == [1, 2, 3]
-        assert len(made._threads) == 1
-        thread = made._threads[0]
+        (thread,) = made._thread._attempts
         assert (thread.daemon, thread.name) == (True, "pool replies")
         made.end(PoolClosed)
         assert not thread.is_alive()
@@ -43,7 +42,7 @@ class TestOrderedReplies:
     def test_at_the_end_its_thread_has_a_moment(self):
         made: Any = OrderedReplies(lambda *_: [1], lambda _: None)
         joined: list[float] = []
-        made._threads = [SimpleNamespace(join=joined.append)]
+        made._thread._runner["thread"] = SimpleNamespace(join=joined.append)
         made.end(PoolClosed)
         assert [0 < seconds < 2 for seconds in joined] == [True]
 

@@ -360,38 +360,16 @@ class TestTheThread:
         for flag in (b.monitor.outcome_known, b.monitor.finished, b.monitor._start_settled):
             assert flag.is_set()
 
-    def test_it_is_started_once_and_not_after_the_end(self, bench, monkeypatch):
+    def test_it_is_not_started_after_the_end(self, bench):
         b = bench()
-        started: list[Any] = []
-
-        class Thread:
-            def __init__(self, alive: bool) -> None:
-                self.alive = alive
-
-            def is_alive(self) -> bool:
-                return self.alive
-
-            def start(self) -> None:
-                started.append(self)
-                self.alive = True
-
-        monkeypatch.setattr(monitor, "_monitor_thread", lambda run: Thread(False))
-        b.monitor.start()
-        b.monitor.start()
-        assert len(started) == 1
-        b.monitor._threads[0].alive = False
         b.monitor.finished.set()
         b.monitor.start()
-        assert len(started) == 1
-
-    def test_its_thread_keeps_no_interpreter_from_ending(self):
-        thread = monitor._monitor_thread(lambda: None)
-        assert (thread.daemon, thread.name) == (True, "pool monitor")
+        assert b.monitor._thread._attempts == []
 
     def test_a_stop_waits_a_moment_for_the_thread_itself(self, bench):
         b = bench()
         joined: list[float] = []
-        b.monitor._threads = [SimpleNamespace(is_alive=lambda: True, join=joined.append)]
+        b.monitor._thread._runner["thread"] = SimpleNamespace(join=joined.append)
         b.monitor.finished.set()
         b.monitor.stop()
         assert [0 < seconds < 2 for seconds in joined] == [True]
@@ -399,7 +377,7 @@ class TestTheThread:
     def test_a_callback_may_stop_the_pool(self, bench):
         """It runs in the monitor's thread, which would wait for itself."""
         b = bench(failure_callbacks=[lambda: b.monitor.stop() or b.did.append("told")])
-        b.monitor._threads.append(threading.current_thread())
+        b.monitor._thread._runner["thread"] = threading.current_thread()
         b.says(0, FAILED, "why")
         assert b.did == ["wake", "told"]
         assert b.life.history[-2:] == [PoolState.FAILED, PoolState.STOPPING]
