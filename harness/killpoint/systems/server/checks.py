@@ -160,6 +160,10 @@ def check_e7_exit_status(of: Life, ledger: Ledger) -> Finding:
     if ended is None:
         if of.gone is None and of.strikes and of.strikes[-1].fault in ("sigterm", "sigint"):
             raise JudgedElsewhere("the front has not ended: E6 judges that")
+        back = of.history.first("alive")
+        if back is not None and back.data.get("yes") is False and not of.history.first("ready"):
+            doubt = f"{_what_was_done(of)} as the server started, and the front has neither ended"
+            raise Inconclusive(f"{doubt} nor come to serve{_stood(of)}")
         if of.strikes:  # it lives on, which tells a supervisor what is so
             return Finding([], {"ends": 0})
         raise Inconclusive("the front has not ended")

@@ -88,6 +88,8 @@ _ABOVE = 5.0
 late."""
 _RENEWED = 1.0
 """Seconds within which metrics that are renewed again and again show what a server holds."""
+_COMES_BACK = 25.0
+"""Seconds for which a server that starts no part again is waited for after a fault."""
 _CLIENTS = 12
 _LATE_IN_A_START = 0.6
 _UNDER_WAY = 0.003
@@ -204,7 +206,8 @@ class Driver:
                 if signalled(self.tree.front, signal.SIGTERM) and FRONT in self._watch.parts:
                     self.log.write("told-to-end")
             case ServerWaitAlive():
-                await self._alive(step.within + self._allowed())
+                within = step.within if self._program.survives else min(step.within, _COMES_BACK)
+                await self._alive(within + self._allowed())
             case ServerWaitRestarted():
                 await self._again(step)
             case ServerWaitGone():

@@ -288,7 +288,10 @@ class ServerStop(Step, tag="server-stop"):
 
 
 class ServerWaitAlive(Step, tag="server-wait-alive"):
-    """The play waits until the server answers a request again, or is gone; at most so long."""
+    """The play waits until the server answers a request again, or is gone; at most so long.
+
+    At most 25 s for a server that starts no part again.
+    """
 
     within: Seconds = 60.0
 

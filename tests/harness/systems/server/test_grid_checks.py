@@ -56,3 +56,24 @@ def test_e7_who_ends_by_itself_with_0_as_something_ran_out_lies() -> None:
     found = tape.ends(4, code=0).violation("E7")
     assert found is not None
     assert found.cause == "the service ended by itself with status 0; /dev/shm had been filled"
+
+
+def test_e7_of_a_front_that_neither_ends_nor_comes_to_serve_nothing_is_said() -> None:
+    tape = ServerTape()
+    tape.events.pop()  # it never was ready
+    tape.strikes(3, "kill", "core-0").at(30, "alive", yes=False, s=25.0)
+    tape.at(50, "seen", part="front", stack=["poll (zmq/x.py:1)", "serve (own/y.py:2)"], state="S")
+    with pytest.raises(Inconclusive) as told:
+        tape.judged("E7")
+    assert str(told.value) == (
+        "core-0 had been killed as the server started, and the front has neither ended nor come to"
+        " serve: front waits in serve (own/y.py:2)"
+    )
+    assert tape.ends(51, code=1).judged("E7").counts == {"ends": 1}
+
+
+def test_e7_a_front_that_comes_to_serve_again_need_not_end() -> None:
+    tape = ServerTape()
+    tape.events.pop()
+    tape.strikes(3, "kill", "core-0").at(9, "alive", yes=True, s=6.0)
+    assert tape.judged("E7").counts == {"ends": 0}

@@ -203,7 +203,7 @@ _PLAYS = (
         ("E7",),
         [
             *[ServerStart("begun"), Fault("kill", "core-0"), ServerWaitAlive(_BACK_WITHIN)],
-            *[ServerStop(), ServerWaitGone()],
+            *[ServerStop(), ServerWaitGone(_ENDS_IDLE_WITHIN)],
         ],
     ),
     NamedPlay(
