@@ -15,7 +15,7 @@ from ..base.security import Keys, SocketFactory, destroy
 from . import protocol
 from .events import Gone, Listener
 from .io_thread import A_TURN, RETURN_WITHIN, IoThread, frames_of, keepalive_of
-from .keepalive import TcpKeepalive
+from .keepalive import TcpKeepalive, await_given_up
 from .session import Session
 
 _ANSWERED = 1.0  # seconds; with them, a second hello is still in time
@@ -81,6 +81,9 @@ class Client(IoThread):
         self._ended = False
         self._current: Any = None
         self._keepalive: TcpKeepalive | None = None
+        """Of the connection that is used; None once it has broken."""
+        self._connection: TcpKeepalive | None = None
+        """The same, until its socket is closed."""
         self._attempt: _Attempt | None = None
         self._attempts = 0
         self._broken_at: float | None = None
@@ -179,7 +182,8 @@ class Client(IoThread):
             return
         first, self._server_pid, self._server_token = self._server_pid == 0, pid, token
         self._unplug()
-        self._current, self._keepalive, self._attempt = self._attempt.socket, keepalive, None
+        self._current, self._attempt = self._attempt.socket, None
+        self._keepalive = self._connection = keepalive
         self._broken_at = self._welcome_by = None
         if first:
             self._listener.arrived(0)
@@ -203,11 +207,12 @@ class Client(IoThread):
 
     def _unplug(self) -> None:
         if self._keepalive is not None:
-            self._keepalive.close()
+            self._keepalive.end()
             self._keepalive = None
         if self._current is not None:
+            await_given_up([self._connection])
             self._current.close(linger=0)
-            self._current = None
+            self._current = self._connection = None
 
     def _check(self, now: float) -> None:
         if self._keepalive is not None:

@@ -9,8 +9,12 @@ import os
 import select
 import socket
 import struct
+from collections.abc import Iterable
+
+from ..base.clock import monotonic
 
 _LAST_DATA_RECEIVED = 52  # tcpi_last_data_recv, ms: after 8 single bytes and 11 words (linux/tcp.h)
+_GIVEN_UP_WITHIN = 1.0
 _GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR
 
 
@@ -21,6 +25,7 @@ class TcpKeepalive:
         """OSError if there is no such connection (any more)."""
         self._theirs = fd
         self._socket = socket.socket(fileno=os.dup(fd))
+        self._inode = os.fstat(self._socket.fileno()).st_ino
         try:
             self.quiet()
         except (OSError, struct.error):
@@ -48,8 +53,33 @@ class TcpKeepalive:
         """Stop watching."""
         self._socket.close()
 
+    def end(self) -> None:
+        """Have libzmq read the connection's end, and give it up; stop watching."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RD)
+        self.close()
+
+    def is_given_up(self) -> bool:
+        """Return whether libzmq has closed its descriptor; also asked after `close`."""
+        try:
+            return os.fstat(self._theirs).st_ino != self._inode
+        except OSError:
+            return True
+
     def abandon(self) -> None:
         """Close the connection in a fork's copy, or its end would not be noticed."""
         self.close()
         with contextlib.suppress(OSError):
             os.close(self._theirs)
+
+
+def await_given_up(connections: "Iterable[TcpKeepalive | None]") -> None:
+    """Wait until libzmq has given up these connections, which have ended; 1 s at most.
+
+    Only then is their socket closed. Closed before, with part of a message not yet sent, it aborts
+    the process if its connection breaks just then: libzmq takes the rest of that message from a
+    pipe that is closed already (zeromq/libzmq#3442).
+    """
+    left, until = [each for each in connections if each is not None], monotonic() + _GIVEN_UP_WITHIN
+    while (left := [each for each in left if not each.is_given_up()]) and monotonic() < until:
+        select.poll().poll(1)  # nothing tells when a descriptor is closed

@@ -15,7 +15,7 @@ from ..base.security import Keys, SocketFactory, destroy
 from . import protocol
 from .events import Gone, ServerListener
 from .io_thread import A_TURN, RETURN_WITHIN, IoThread, frames_of, keepalive_of
-from .keepalive import TcpKeepalive
+from .keepalive import TcpKeepalive, await_given_up
 from .session import Body, Session
 
 
@@ -35,6 +35,8 @@ class _Peer:
     """Number of the client's connection that is used, among those that it has tried."""
     identity: bytes | None = None
     keepalive: TcpKeepalive | None = None
+    broken: TcpKeepalive | None = None
+    """Keepalive of the connection that broke last; libzmq may not have given it up yet."""
     broken_at: float | None = None
     forgotten_at: float | None = None
     gone: Gone | None = None
@@ -50,6 +52,22 @@ class _Peer:
         if self.keepalive is not None:
             self.keepalive.close()
             self.keepalive = None
+
+    def notice_break(self) -> bool:
+        """Unplug its connection if that has broken; return whether it has, just now."""
+        if self.keepalive is None or not self.keepalive.hung_up():
+            return False
+        self.broken = self.keepalive
+        self.unplug()
+        return True
+
+    def end(self) -> TcpKeepalive | None:
+        """End its connection; return the one that libzmq may not have given up yet."""
+        if self.keepalive is None:
+            return self.broken
+        ended, self.keepalive = self.keepalive, None
+        ended.end()
+        return ended
 
 
 class Server(IoThread):
@@ -145,8 +163,7 @@ class Server(IoThread):
             elif kind in (protocol.BYE, protocol.UNSAID):
                 self._put(peer, bytes([protocol.HEARD]))
         for peer in self._peers.values():
-            if peer.keepalive is not None and peer.keepalive.hung_up():
-                peer.unplug()
+            peer.notice_break()
         return any(p.unheard and p.keepalive is not None for p in self._peers.values())
 
     # -- what comes in ----------------------------------------------------------------------
@@ -240,8 +257,7 @@ class Server(IoThread):
 
     def _check(self, peer: _Peer, now: float) -> None:
         if peer.keepalive is not None:
-            if peer.keepalive.hung_up():
-                peer.unplug()
+            if peer.notice_break():
                 peer.broken_at = now
                 self._listener.broken(peer.rank)
             elif peer.keepalive.quiet() >= self._peer_timeout:
@@ -303,7 +319,6 @@ class Server(IoThread):
         return [peer.keepalive for peer in self._peers.values() if peer.keepalive is not None]
 
     def _tear_down(self) -> None:
-        for peer in self._peers.values():
-            peer.unplug()
+        await_given_up(peer.end() for peer in self._peers.values())
         self._socket.close(linger=0)
         self._context.term()

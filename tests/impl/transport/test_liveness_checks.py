@@ -30,6 +30,9 @@ class Pulse:
     def close(self) -> None:
         self.closed = True
 
+    def end(self) -> None:
+        self.closed = True
+
 
 class Ear:
     def __init__(self) -> None:
