@@ -221,6 +221,8 @@ class Server(IoThread):
         first, peer.token, peer.pid = not peer.token, hello.token, hello.pid
         peer.attempt = hello.attempt
         peer.forgotten_at = None
+        if peer.notice_break():  # the hello came before anybody had looked
+            self._listener.broken(peer.rank)
         peer.unplug()
         peer.broken_at = self._clock() if keepalive is None else None
         if keepalive is not None:

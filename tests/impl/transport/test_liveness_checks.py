@@ -109,6 +109,15 @@ def test_a_hello_whose_connection_is_gone_again_is_a_break(unplugged: bool):
     assert (far.keepalive, far.broken_at) == (keepalive, NOW if unplugged else None)
 
 
+@pytest.mark.parametrize("hung_up", [True, False])
+def test_a_hello_that_comes_before_its_break_was_looked_at_tells_of_both(hung_up: bool):
+    server, ear = made(Server, _pid=1, _token=b"hub")
+    server._answer = lambda *_: True
+    far = _Peer(3, token=b"it", keepalive=Pulse(hung_up=hung_up))
+    server._plug(far, b"id", SimpleNamespace(token=b"it", pid=7, attempt=2), Pulse())
+    assert ear.heard == [*([("broken", 3)] if hung_up else []), ("back", 3)]
+
+
 @pytest.mark.parametrize(("attempt", "used"), [(1, b"known"), (2, b"new"), (3, b"new")])
 def test_the_hello_of_a_connection_that_was_given_up_changes_nothing(
     attempt: int, used: bytes, monkeypatch: pytest.MonkeyPatch
