@@ -175,7 +175,7 @@ class Client(IoThread):
     def _adopt(self, head: bytes, frame: "zmq.Frame") -> None:
         """Use the attempted connection, which was welcomed, for the session from now on."""
         received, pid, token = protocol.welcomed(head)
-        keepalive = keepalive_of(frame)
+        keepalive = keepalive_of(frame, self._address)
         if self._attempt is None or keepalive is None or not self._is_ours(token):
             return
         if not self._session.resume(received, self._attempt.told):

@@ -195,10 +195,13 @@ def frames_of(socket: "zmq.Socket[bytes]") -> "list[zmq.Frame] | None":
     return found
 
 
-def keepalive_of(frame: "zmq.Frame") -> TcpKeepalive | None:
-    """Return the keepalive of the connection that a frame came by, if it still stands."""
+def keepalive_of(frame: "zmq.Frame", address: str) -> TcpKeepalive | None:
+    """Return the keepalive of the connection that a frame came by, if it still stands.
+
+    `address`: where this end listens, or has connected to.
+    """
     try:
-        return TcpKeepalive(int(frame.get(zmq.SRCFD)))
+        return TcpKeepalive(int(frame.get(zmq.SRCFD)), address)
     except OSError:
         return None
 

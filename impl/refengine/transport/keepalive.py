@@ -21,16 +21,26 @@ _GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR
 class TcpKeepalive:
     """Watches a connection that libzmq owns, through a descriptor of its own."""
 
-    def __init__(self, fd: int) -> None:
-        """OSError if there is no such connection (any more)."""
+    def __init__(self, fd: int, address: str) -> None:
+        """OSError if this is no connection with that address (any more)."""
         self._theirs = fd
         self._socket = socket.socket(fileno=os.dup(fd))
         self._inode = os.fstat(self._socket.fileno()).st_ino
         try:
             self.quiet()
-        except (OSError, struct.error):
+            if not self._is_with(address):
+                raise OSError(f"{fd} is another's by now")
+        except (OSError, struct.error) as error:
             self._socket.close()
-            raise OSError("that is no TCP connection") from None
+            raise OSError(f"there is no such connection: {error}") from None
+
+    def _is_with(self, address: str) -> bool:
+        """Return whether this has the address's port at one end: `end` would hurt another's."""
+        try:
+            ends = self._socket.getsockname(), self._socket.getpeername()
+        except OSError:
+            return True  # it is not connected any more: nothing can be done to it
+        return int(address.rpartition(":")[2]) in (end[1] for end in ends)
 
     def fileno(self) -> int:
         """Return the descriptor, for a poll with `EVENTS`."""

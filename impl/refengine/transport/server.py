@@ -207,7 +207,7 @@ class Server(IoThread):
         elif not peer.session.resume(hello.received):
             self._refuse(identity, hello, f"it claims to have had {hello.received} messages")
         else:
-            self._plug(peer, identity, hello, keepalive_of(frame))
+            self._plug(peer, identity, hello, keepalive_of(frame, self.address))
 
     def _is_free(self, peer: _Peer) -> bool:
         """Return whether the rank's party has hung up, and is forgotten."""

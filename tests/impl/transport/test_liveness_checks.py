@@ -1,14 +1,20 @@
 """What hub and spoke conclude from signs of life, step by step: time is a number here."""
 
+import os
+import socket
+import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from refengine.transport import Client, Gone, Server, protocol
+from refengine.transport import keepalive as keepalive_module
 from refengine.transport import server as server_module
 from refengine.transport.client import _Attempt
 from refengine.transport.io_thread import RETURN_WITHIN
+from refengine.transport.keepalive import TcpKeepalive, await_given_up
 from refengine.transport.server import _Peer
 
 SILENCE = 4.0
@@ -122,10 +128,11 @@ def test_a_hello_that_comes_before_its_break_was_looked_at_tells_of_both(hung_up
 def test_the_hello_of_a_connection_that_was_given_up_changes_nothing(
     attempt: int, used: bytes, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(server_module, "keepalive_of", lambda _frame: Pulse())
+    monkeypatch.setattr(server_module, "keepalive_of", lambda _frame, _address: Pulse())
     token, answers = b"t" * protocol.TOKEN_BYTES, list[Any]()
     keys = SimpleNamespace(match=lambda _secret: True)
     server, ear = made(Server, _pid=1, _token=b"h" * protocol.TOKEN_BYTES, _keys=keys)
+    server.address = "tcp://127.0.0.1:1"
     far = _Peer(3, token=token, attempt=2, identity=b"known", keepalive=Pulse())
     server._peers, server._answer = {3: far}, lambda *frames: answers.append(frames)
     server._greet(b"new", protocol.Hello(3, b"s" * 32, token, 0, 7, attempt).pack(), object())
@@ -216,3 +223,60 @@ def test_an_end_gives_up_the_connection_that_is_tried():
 @pytest.mark.parametrize("kind", [Server, Client])
 def test_silence_is_ten_seconds_unless_told(kind: Any):
     assert kind.__init__.__kwdefaults__["peer_timeout"] == 10.0
+
+
+# -- a connection that libzmq owns ----------------------------------------------------------
+
+
+@pytest.fixture
+def connected() -> Iterator[tuple[socket.socket, socket.socket, str]]:
+    """Both ends of a connection, and where it was made to."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as near, listener.accept()[0] as far:
+            yield near, far, f"tcp://127.0.0.1:{port}"
+
+
+def test_a_descriptor_that_is_another_connection_s_by_now_is_not_watched(connected: Any):
+    near, far, address = connected
+    for end in (near, far):
+        TcpKeepalive(end.fileno(), address).close()
+        with pytest.raises(OSError, match=f"{end.fileno()} is another's by now"):
+            TcpKeepalive(end.fileno(), "tcp://127.0.0.1:1")
+
+
+def test_an_ended_connection_is_given_up_once_its_descriptor_is_closed(connected: Any):
+    near, far, address = connected
+    keepalive = TcpKeepalive(near.fileno(), address)
+    far.sendall(b"still")
+    keepalive.end()
+    assert not keepalive.is_given_up()
+    assert (near.recv(9), near.recv(9)) == (b"still", b"")
+    near.sendall(b"told")
+    assert far.recv(9) == b"told"
+    reader = threading.Timer(0.0, near.close)
+    reader.start()
+    await_given_up([None, keepalive])
+    assert keepalive.is_given_up()
+    reader.join()
+
+
+def test_a_descriptor_that_is_used_again_was_given_up(connected: Any):
+    near, _, address = connected
+    keepalive, number = TcpKeepalive(near.fileno(), address), near.fileno()
+    with socket.socket() as other:
+        os.dup2(other.fileno(), number)
+        assert keepalive.is_given_up()
+    keepalive.close()
+
+
+def test_what_is_not_given_up_is_waited_for_a_second_at_most(
+    connected: Any, monkeypatch: pytest.MonkeyPatch
+):
+    near, _, address = connected
+    keepalive, turns = TcpKeepalive(near.fileno(), address), iter([0.0, 0.5, 1.5])
+    monkeypatch.setattr(keepalive_module, "monotonic", lambda: next(turns))
+    await_given_up([keepalive])
+    assert not keepalive.is_given_up()
+    assert list(turns) == []
+    keepalive.close()

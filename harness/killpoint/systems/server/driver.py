@@ -421,7 +421,8 @@ class Driver:
             return self._load.in_decode() and (step.phase == "decode" or await self._calls(step))
 
         if not await self._watch.until(reached, step.within, each=0.005):
-            self.strikes.miss(f"the clients were not in {step.phase}", phase=step.phase)
+            ended = ": the server had ended" if self._watch.gone else f" within {step.within:g} s"
+            self.strikes.miss(f"the clients were not in {step.phase}{ended}", phase=step.phase)
 
     async def _calls(self, step: ServerPhase) -> bool:
         """Begin a utility call; return whether it is still under way a moment later."""

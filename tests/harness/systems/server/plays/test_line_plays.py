@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from killpoint.runner.stage import Play, Stage
-from killpoint.scenario import Scenario
+from killpoint.scenario import AnyStep, Fault, Scenario
 from killpoint.systems.server.cases import FULL_CASES
 from killpoint.systems.server.environments.line_fault import PLUGIN
 from killpoint.systems.server.plays.lines import PATHS, line_plays
@@ -21,6 +21,7 @@ from killpoint.systems.server.steps import (
     ServerPhase,
     ServerShape,
     ServerStart,
+    ServerStop,
     ServerWaitAlive,
     ServerWaitGone,
 )
@@ -92,6 +93,17 @@ def test_a_line_that_is_passed_as_the_server_ends(server: str) -> None:
 def test_a_line_that_nobody_comes_to_strikes_nobody(server: str) -> None:
     play = _played(server, ServerLine("end", within=0.5))
     assert play.unreached == ["no front came to its line of end"]
+
+
+def test_a_phase_that_its_clients_do_not_come_to_says_whether_the_server_had_ended() -> None:
+    ends: list[AnyStep] = [Fault("kill", "core-0"), ServerWaitGone(10.0)]
+    up = [ServerStart(), *ends, ServerLoad(), ServerPhase("decode", within=5.0)]
+    with Stage(resolve(f"serve:{EXAMPLE}")) as stage:
+        play = stage.play(Scenario("E5/x", ["E5"], up, server=ServerShape()))
+        late = [ServerStart(), ServerPhase("decode", within=0.1), ServerStop(), ServerWaitGone()]
+        other = stage.play(Scenario("E5/x", ["E5"], late, server=ServerShape()))
+    assert play.unreached == ["the clients were not in decode: the server had ended"]
+    assert other.unreached == ["the clients were not in decode within 0.1 s"]
 
 
 def test_a_server_without_that_path_is_not_asked() -> None:
