@@ -202,7 +202,7 @@ _PLAYS = (
         "the core is killed while the server starts",
         ("E7",),
         [
-            *[ServerStart("begun"), Fault("kill", "core-0"), ServerWaitAlive(_BACK_WITHIN)],
+            *[_BEGUN_AS_USERS, Fault("kill", "core-0"), ServerWaitAlive(_BACK_WITHIN)],
             *[ServerStop(), ServerWaitGone(_ENDS_IDLE_WITHIN)],
         ],
     ),
