@@ -31,12 +31,13 @@ def test_what_is_shrunk_still_fails_and_holds_on_the_reference(tmp_path: Path) -
     (outcome,) = judged.verdicts[0].cases
     assert told == [outcome]
     assert outcome.replay is not None
-    assert outcome.shrunk == outcome.replay.replace(".toml", ".shrunk.toml")
-    whole, small = load(Path(outcome.replay)), load(Path(outcome.shrunk))
+    small_one = outcome.replay.replace(".toml", ".shrunk.toml")
+    assert outcome.shrunk == small_one, outcome.shrinkage
+    whole, small = load(Path(outcome.replay)), load(Path(small_one))
     assert size_of(small) < size_of(whole)
     assert len(small.roles()) == 2
-    assert replay(Path(outcome.shrunk)).ending == "reproduced"
-    assert replay(Path(outcome.shrunk), "refengine").ending == "held"
+    assert replay(Path(small_one)).ending == "reproduced"
+    assert replay(Path(small_one), "refengine").ending == "held"
 
 
 def test_without_time_for_it_nothing_is_shrunk(tmp_path: Path) -> None:
