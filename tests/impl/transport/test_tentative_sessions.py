@@ -11,7 +11,7 @@ from refengine.base.security import Keys, SocketFactory
 from refengine.transport import Client, Server, protocol, server
 
 from ..roles import until
-from .test_connections import Ear
+from .net import Ear
 
 SILENCE = 0.6
 
