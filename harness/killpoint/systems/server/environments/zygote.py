@@ -54,6 +54,7 @@ def main() -> None:
     _refuse_what_does_not_fork()
     gc.collect()
     gc.freeze()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's: from here on its driver ends it
     server = socket.socket(socket.AF_UNIX)
     server.bind(f"{path}.unready")
     server.listen(8)
@@ -96,7 +97,6 @@ def _title(text: str) -> None:
 def _accept(server: socket.socket, parent: int, path: Path) -> socket.socket:
     """Fork for each connection; return in the child, with its connection."""
     woken = _wake_up_on_child()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         ready, _, _ = select.select([server, woken, parent], [], [])
         if woken in ready:

@@ -22,8 +22,22 @@ def preload() -> None:
     if os.environ.get("STAND_IN") == "cuda":
         cuda = types.SimpleNamespace(is_initialized=lambda: True)
         sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)  # type: ignore[assignment] # for one
+    if os.environ.get("STAND_IN") == "interrupt":
+        _interrupt_at_rename()
     tempfile.gettempdir()  # which remembers it
     importlib.import_module("xml.dom.minidom")
+
+
+def _interrupt_at_rename() -> None:
+    """Have the zygote interrupted at the moment in which its socket gets its name."""
+    rename = Path.rename
+
+    def renamed(path: Path, to: Path) -> Path:
+        rename(path, to)
+        os.kill(os.getpid(), signal.SIGINT)
+        return to
+
+    Path.rename = renamed  # type: ignore[method-assign, assignment] # in this process alone
 
 
 def serve() -> None:

@@ -33,9 +33,13 @@ class Play:
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(WITHIN)
-        self.socket.connect(str(path))
         self._lines = self.socket.makefile("rb")
-        self.ready = self.hear()
+        try:
+            self.socket.connect(str(path))
+            self.ready = self.hear()
+        except BaseException:
+            self.close()
+            raise
 
     def hear(self) -> dict[str, Any]:
         return json.loads(self._lines.readline())
@@ -290,8 +294,9 @@ def test_a_launcher_that_is_killed_is_seen_by_its_driver_and_leaves_nothing(tmp_
         _until(lambda: not _state(again.ready["ready"]), "the next one to be reaped")
 
 
-def test_an_interrupt_at_the_terminal_does_not_end_it(tmp_path: Path) -> None:
-    with _zygote(tmp_path) as (process, path):
+@pytest.mark.parametrize("does", ["", "interrupt"], ids=["later", "once-it-can-be-found"])
+def test_an_interrupt_at_the_terminal_does_not_end_it(does: str, tmp_path: Path) -> None:
+    with _zygote(tmp_path, STAND_IN=does) as (process, path):
         process.send_signal(signal.SIGINT)
         Play(path).close()
         assert process.poll() is None
