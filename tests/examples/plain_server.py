@@ -26,8 +26,9 @@ import threading
 import time
 
 PORT, LIE = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
-DRAIN, TICK, SILENCE = 3.0, 0.015, 4.0
+DRAIN, TICK = 3.0, 0.015
 STARTS = float(os.environ.get("PLAIN_STARTS", "0.5"))
+SILENCE = float(os.environ.get("PLAIN_SILENCE", "4.0"))
 
 
 class State:
