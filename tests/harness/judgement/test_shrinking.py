@@ -32,7 +32,7 @@ def test_what_is_shrunk_still_fails_and_holds_on_the_reference(tmp_path: Path) -
     assert told == [outcome]
     assert outcome.replay is not None
     small_one = outcome.replay.replace(".toml", ".shrunk.toml")
-    assert outcome.shrunk == small_one, outcome.shrinkage
+    assert outcome.shrunk == small_one, (outcome.kind, outcome.cause, outcome.shrinkage)
     whole, small = load(Path(outcome.replay)), load(Path(small_one))
     assert size_of(small) < size_of(whole)
     assert len(small.roles()) == 2
