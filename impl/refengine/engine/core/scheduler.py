@@ -100,6 +100,8 @@ class Scheduler:
         if self._step is not None:
             raise RuntimeError("the result of the last step has not been told")
         chosen, budget = self._continue_running()
+        while not (chosen or budget):  # for whom it was reserved gave up its blocks
+            chosen, budget = self._continue_running()
         fetches: list[Transfer] = []
         while self._waiting and budget and self.running < self._settings.max_running:
             sequence = self._waiting[0]

@@ -159,6 +159,22 @@ def test_what_was_generated_is_found_again_too():
     assert lengths(paper.step()) == [("b", 8, 1)]
 
 
+def test_who_gives_its_blocks_back_leaves_its_token_to_the_others():
+    paper = PaperReplica(blocks=2, block_size=2, max_running=2, max_step_tokens=1)
+    (prompt,) = never_ending(1, 3, length=1)
+    paper.add("old", [0, 0], 1, imported="link")
+    paper.step()
+    paper.worker.end_transfer("old", None)
+    paper.add("young", prompt, 3)
+    paper.step()  # told that the blocks of the old one did not come
+    paper.step()
+    assert (paper.scheduler.running, paper.scheduler.blocks_in_use) == (2, 2)
+    assert lengths(paper.step()) == [("old", 0, 1)]
+    assert paper.scheduler.preemptions == 1
+    paper.run()
+    assert paper.tokens == {"old": alone([0, 0], 1), "young": alone(prompt, 3)}
+
+
 def test_the_youngest_gives_its_blocks_back_when_they_run_out():
     prompts = never_ending(3, 8)
     paper = PaperReplica(blocks=8, max_step_tokens=16)
