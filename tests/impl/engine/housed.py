@@ -61,6 +61,10 @@ class House:
         self.until(lambda: self.supervisor.restart_policy.parts[name].serves)
         return self.cores[name]
 
+    def state(self, name: str) -> str:
+        """As the front end tells it."""
+        return self.front_end.ask(lambda tracker, now: tracker.replicas[name].state(now))
+
     def kill(self, name: str) -> Core:
         core = self.cores[name]
         os.kill(core.pid, signal.SIGKILL)

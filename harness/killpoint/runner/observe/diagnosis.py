@@ -18,9 +18,11 @@ _DRAWN = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bpid )\d+|(?<=\[)\d+(?=\])")
 _LINE = 300
 _LOOKS, _APART = 8, 0.03
 """Number of looks at a state, and seconds between two of them."""
-_STACKS, _READ_FOR, _NEARLY_ALL = 30, 2.0, 0.9
-"""Number of stacks of a process that runs, the seconds after which no further one is read, and the
-share of them that has to agree."""
+_STACKS, _NEARLY_ALL = 30, 0.9
+"""Number of stacks of a process that runs, and the share of them that has to agree."""
+_ENOUGH, _READ_FOR, _AT_MOST = 15, 2.0, 15.0
+"""Number of stacks after which no further one is read once the first so many seconds are over, and
+the seconds after which none is read at all: of a few, all may be of the same function by chance."""
 _TRACKERS = re.compile(r"resource_tracker|^\s+warnings\.warn\(")
 """Lines of a warning by the resource tracker: its text, and the line of its code below."""
 
@@ -58,16 +60,21 @@ def stack(pid: int, within: float = 5.0, *, pausing: bool = False) -> list[str]:
     ``pausing``: whether it stands still while it is read; of one that runs half a stack is read
     now and then.
     """
+    return _frames(pid, within, pausing=pausing) or [_kernel_wait(pid)]
+
+
+def _frames(pid: int, within: float, *, pausing: bool) -> list[str]:
+    """Return the stack as `stack` does; empty if it could not be read."""
     tool = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
     if tool is None:
-        return [_kernel_wait(pid)]
+        return []
     frames: list[str] = []
     ways: list[list[str]] = [["--nonblocking"], ["--nonblocking"], []]
     for way in ways[::-1] if pausing else ways:
         # A look without pausing may meet frames that change; a stopped process allows no other.
         if not frames and (way or state(pid) != "T"):
             frames = _dump([tool, "dump", *way, "--pid", str(pid)], within)
-    return frames or [_kernel_wait(pid)]
+    return frames
 
 
 def last_line(said: Path) -> str:
@@ -98,10 +105,15 @@ def seen(pid: int) -> dict[str, object]:
 
 
 def _stacks(pid: int) -> list[list[str]]:
+    """Return the stacks of a process that runs, as far as they could be read whole."""
     found: list[list[str]] = []
-    end = time.monotonic() + _READ_FOR
-    while len(found) < _STACKS and (left := end - time.monotonic()) > 0:
-        found.append(stack(pid, left, pausing=True))
+    began = time.monotonic()
+    while len(found) < _STACKS:
+        took = time.monotonic() - began
+        if took >= (_READ_FOR if not found or len(found) >= _ENOUGH else _AT_MOST):
+            break
+        if frames := _frames(pid, _AT_MOST - took, pausing=True):
+            found.append(frames)
     return found
 
 

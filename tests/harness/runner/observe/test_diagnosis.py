@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from killpoint.runner.observe import diagnosis
 
@@ -144,3 +148,22 @@ def test_a_loop_is_at_the_function_that_it_goes_round_in(tmp_path: Path) -> None
         [innermost, module] = each["stack"]
         assert innermost.startswith("acquire (")
         assert module.startswith("<module> (")
+
+
+@pytest.mark.parametrize("look_takes", [0.06, 0.7])
+def test_a_slow_machine_reads_as_many_stacks_as_tell_a_loop_from_what_it_calls(
+    look_takes: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = ["acquire (ring.py:13)", "<module> (ring.py:17)"]
+    calls = itertools.cycle([["look (ring.py:7)"]] * 3 + [["sched_yield (ring.py:3)"]] * 2)
+    now = [0.0]
+
+    def dump(_: list[str], within: float) -> list[str]:
+        now[0] += min(look_takes, within)
+        return next(calls) + loop if within >= look_takes else []
+
+    monkeypatch.setattr(diagnosis, "_dump", dump)
+    monkeypatch.setattr(diagnosis, "steady_state", lambda _: "R")
+    monkeypatch.setattr(diagnosis, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    assert diagnosis.seen(os.getpid())["stack"] == loop
+    assert now[0] < 16.0

@@ -134,7 +134,7 @@ def test_without_restarts_what_is_gone_stays_away(
         made.kill("core-0")
         made.until(lambda: made.supervisor.pids() == {})
         made.until(lambda: any("it stays away" in each for each in caplog.messages))
-    made.until(lambda: made.front_end.ask(lambda tracker, _: not tracker.replicas["core-0"].coming))
+    made.until(lambda: made.state("core-0") == "dead")
     assert len(made.cores.all) == 1
     assert str(made.supervisor.failure).startswith("core-0 cannot serve: it was killed")
 
@@ -142,7 +142,7 @@ def test_without_restarts_what_is_gone_stays_away(
 def test_as_long_as_one_that_decodes_is_left_nothing_has_failed(house: Any) -> None:
     made = house(data_parallel=2, restart=False).start()
     made.kill("core-0")
-    made.until(lambda: made.front_end.ask(lambda tracker, _: not tracker.replicas["core-0"].coming))
+    made.until(lambda: made.state("core-0") == "dead")
     assert made.supervisor.failure is None
 
 
