@@ -22,7 +22,7 @@ from killpoint import scenario as script
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.runner.observe import diagnosis
-from killpoint.runner.observe.processor_time import ProcessorTime
+from killpoint.runner.observe.processor_time import Attendance, ProcessorTime
 from killpoint.runner.role_process import RoleProcess
 from killpoint.runner.target_processes import TargetProcesses
 from killpoint.scenario import Scenario
@@ -31,8 +31,8 @@ TICK = 0.02
 """Seconds of the control wait: the excess over this of a plain wait is what time verdicts allow."""
 _CARRIES_WITHIN = 1.0
 """Seconds for a thread of the target's to reach a stop, after which it is no longer awaited."""
-_SETTLED = 6
-"""Looks in a row, a tick apart, at which a role is inside its operation."""
+_SETTLED = 0.12
+"""Seconds, of its own, for which a role has been inside one operation."""
 _STUCK = 2.0
 """Seconds without an end of its operation, or a line in its record, from which on a role hangs."""
 _STUCK_AT_EXIT = 8.0
@@ -188,7 +188,8 @@ class HangDetector:
             Stalled: one did not begin to wait.
         """
         names = self._scenario.named(step.roles)
-        inside = dict.fromkeys(names, 0)
+        attending = {name: Attendance() for name in names}
+        inside = dict.fromkeys(names, 0.0)
 
         def settled(name: str) -> bool:
             actor = self._actors[name]
@@ -201,10 +202,10 @@ class HangDetector:
             return inside[name] > _SETTLED or not actor.alive or not actor.outstanding
 
         def all_settled() -> bool:
-            for name, actor in self._actors.items():
-                if name in inside:
-                    within = actor.begun in actor.outstanding
-                    inside[name] = inside[name] + 1 if within else 0
+            for name in names:
+                actor = self._actors[name]
+                order = actor.begun if actor.begun in actor.outstanding else None
+                inside[name] = attending[name].look(actor.pid, order)
             return all(map(settled, names))
 
         if not self.until(all_settled, step.within, None, paced=True):

@@ -21,7 +21,7 @@ from killpoint.runner.hang_detection import HangDetector, Stalled
 from killpoint.runner.observe.processor_time import ProcessorTime
 from killpoint.runner.role_process import RoleProcess
 from killpoint.runner.target_processes import TargetProcesses
-from killpoint.scenario import AnyStep, Close, Exit, Receive, VerifyHeld, Wait
+from killpoint.scenario import AnyStep, Close, Exit, Receive, VerifyHeld, Wait, WaitBlocked
 
 _ROLE = "reader-0"
 
@@ -208,3 +208,31 @@ def test_who_comes_back_while_it_is_looked_at_does_not_hang(
     monkeypatch.setattr("killpoint.runner.observe.diagnosis.seen", look)
     bench.does(Close((_ROLE,)), since=5.0)
     assert bench.hangs(0.2) == []
+
+
+def test_a_role_that_sleeps_in_its_operation_has_settled(bench: Bench) -> None:
+    bench.does(Receive(1))
+    bench.waiting.settle(WaitBlocked((_ROLE,)))
+    assert [event.text("state") for event in History.read(bench.folder).of("settled")] == ["S"]
+
+
+def test_a_role_that_is_kept_from_running_has_not_settled(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.does(Receive(1))
+    starved = {"1": (True, 5)}
+    monkeypatch.setattr("killpoint.runner.observe.processor_time._threads_of", lambda _: starved)
+    with pytest.raises(Stalled, match=f"{_ROLE} did not begin to wait"):
+        bench.waiting.settle(WaitBlocked((_ROLE,), within=0.5))
+
+
+def test_a_role_that_goes_from_one_operation_to_the_next_has_not_settled(bench: Bench) -> None:
+    def next_one(number: int) -> None:
+        bench.actor.outstanding[number] = Receive(1)
+        bench.actor.begun = number
+
+    bench.does(Receive(1))
+    bench._began = time.monotonic()
+    bench.at = {0.05 * n: lambda n=n: next_one(n) for n in range(2, 40)}
+    with pytest.raises(Stalled):
+        bench.waiting.settle(WaitBlocked((_ROLE,), within=0.5))

@@ -18,7 +18,8 @@ from killpoint.runner.role_process import RoleProcess
 _EACH = 0.05
 """Seconds between two samples; more where a sample takes more than a hundredth of that."""
 _STAT_BYTES = 256
-"""Three numbers, of which the longest has twenty digits."""
+"""Of `schedstat` all: three numbers, of which the longest has twenty digits; of `stat` the name and
+the state, with which it begins."""
 _WORTH_A_LINE = 1_000_000
 """Nanoseconds from which on a wait has a line in the record."""
 
@@ -74,24 +75,68 @@ class ProcessorTime:
             self._log.write("denied", target=actor.name, ns=grown, over=int(over * 1e9))
 
 
+class Attendance:
+    """How long a role has been at one operation, without the time that the machine kept it from it.
+
+    A thread that sleeps waits for something. One that is ready to run is credited with no more than
+    it ran: it may be in the midst of what it does before it waits.
+    """
+
+    def __init__(self) -> None:
+        """Start with no operation."""
+        self._order: int | None = None
+        self._at = 0.0
+        self._ran: dict[str, int] = {}
+        self._seconds = 0.0
+
+    def look(self, pid: int, order: int | None) -> float:
+        """Return its seconds at this operation so far: 0 at the first look, and for None."""
+        now, threads = time.monotonic(), _threads_of(pid)
+        if order is None or order != self._order:
+            self._order, self._seconds = order, 0.0
+        else:
+            ready = [thread for thread, (is_ready, _) in threads.items() if is_ready]
+            ran = [(threads[each][1] - self._ran.get(each, 0)) / 1e9 for each in ready]
+            self._seconds += max(0.0, min([now - self._at, *ran]))
+        self._at, self._ran = now, {thread: ns for thread, (_, ns) in threads.items()}
+        return self._seconds
+
+
+def _threads_of(pid: int) -> dict[str, tuple[bool, int]]:
+    """Return of each thread whether it is ready to run, and the nanoseconds that it has run."""
+    found: dict[str, tuple[bool, int]] = {}
+    for thread in _threads(pid):
+        stat, numbers = (_read(pid, thread, file) for file in ("stat", "schedstat"))
+        if stat and numbers:
+            ran = int(numbers.split()[0])  # 0 for ever where the kernel does not count
+            found[thread] = ran > 0 and stat.rpartition(b")")[2].split()[:1] == [b"R"], ran
+    return found
+
+
 def waits_of(pid: int) -> dict[str, int]:
     """Return the nanoseconds for which each thread was ready but did not run; {} if it is gone."""
-    found: dict[str, int] = {}
-    folder = f"/proc/{pid}/task"
+    numbers = {thread: _read(pid, thread, "schedstat") for thread in _threads(pid)}
+    return {thread: int(read.split()[1]) for thread, read in numbers.items() if read}
+
+
+def _threads(pid: int) -> list[str]:
+    """Return the ids of its threads; [] if it is gone."""
     try:
-        with os.scandir(folder) as entries:
-            threads = [entry.name for entry in entries]
+        with os.scandir(f"/proc/{pid}/task") as entries:
+            return [entry.name for entry in entries]
     except OSError:
-        return found
-    for thread in threads:
-        try:
-            fd = os.open(f"{folder}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            found[thread] = int(os.read(fd, _STAT_BYTES).split()[1])
-        except (OSError, IndexError, ValueError):
-            continue
-        finally:
-            os.close(fd)
-    return found
+        return []
+
+
+def _read(pid: int, thread: str, file: str) -> bytes:
+    """Return the beginning of a file of a thread; empty if the thread is gone."""
+    try:
+        fd = os.open(f"/proc/{pid}/task/{thread}/{file}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, _STAT_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)

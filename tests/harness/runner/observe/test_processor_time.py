@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from synthetic import MS, Tape
 
 from killpoint.history.log import Log
 from killpoint.history.record import History
-from killpoint.runner.observe.processor_time import ProcessorTime, waits_of
+from killpoint.runner.observe import processor_time
+from killpoint.runner.observe.processor_time import Attendance, ProcessorTime, waits_of
 from killpoint.runner.role_process import RoleProcess
 
 _SPINS = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
@@ -50,6 +54,52 @@ def test_who_waits_is_denied_nothing(tmp_path: Path) -> None:
         assert waits_of(sleeper.pid).keys() == before.keys()
         sleeper.kill()
     log.close()
+
+
+def _attended(
+    looks: list[tuple[int | None, dict[str, tuple[bool, int]]]], monkeypatch: pytest.MonkeyPatch
+) -> list[float]:
+    """What an attendance is after each look, a tenth of a second apart."""
+    now, each, attendance = 0.0, iter(looks), Attendance()
+    found: list[float] = []
+    for order, threads in each:
+        monkeypatch.setattr(processor_time, "_threads_of", lambda _, seen=threads: seen)
+        monkeypatch.setattr(processor_time, "time", SimpleNamespace(monotonic=lambda at=now: at))
+        found.append(round(attendance.look(1, order), 3))
+        now += 0.1
+    return found
+
+
+def test_who_sleeps_in_an_operation_attends_it_and_who_is_ready_as_far_as_it_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asleep, other = {"1": (False, 500 * MS)}, {"2": (False, 0)}
+    assert _attended([(1, asleep)] * 3, monkeypatch) == [0.0, 0.1, 0.2]
+    spins = [(1, {"1": (True, ran * MS)} | other) for ran in (0, 100, 130, 130, 300)]
+    assert _attended([*spins], monkeypatch) == [0.0, 0.1, 0.13, 0.13, 0.23]
+    starved = [(1, asleep | {"2": (True, 7 * MS)})] * 3
+    assert _attended([*starved], monkeypatch) == [0.0, 0.0, 0.0]
+
+
+def test_another_operation_is_attended_from_its_first_look_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asleep = {"1": (False, 500 * MS)}
+    orders = [1, 1, 2, 2, None, 2, 2]
+    found = _attended([(order, asleep) for order in orders], monkeypatch)
+    assert found == [0.0, 0.1, 0.0, 0.1, 0.0, 0.0, 0.1]
+
+
+def test_the_threads_of_a_process_are_seen_ready_or_asleep() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as sleeper:
+        while b"S" not in Path(f"/proc/{sleeper.pid}/stat").read_bytes().split()[2]:
+            os.sched_yield()
+        ((ready, ran),) = processor_time._threads_of(sleeper.pid).values()
+        assert not ready
+        assert ran > 0
+        sleeper.kill()
+    mine = processor_time._threads_of(os.getpid())
+    assert mine[str(threading.get_native_id())][0]
 
 
 def test_nobody_is_asked_of_who_is_gone() -> None:
