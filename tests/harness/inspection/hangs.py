@@ -171,7 +171,7 @@ def inherited_by_loop():
     theirs.close()
     waiter = fork(mine.recv, 1)
     mine.close()
-    say(waiter=waiter, runs=sibling)
+    say(waiter=waiter, runs=sibling, turns=sibling)
     reap(waiter)
 
 
@@ -390,7 +390,7 @@ def server_that_turns():
     """The same, and the server looks up again and again."""
     core, asked = asked_by_a_server(0.05)
     stop(core)
-    say(looked=asked, runs=asked, culprit=core)
+    say(looked=asked, runs=asked, turns=asked, culprit=core)
     signal.pause()
 
 

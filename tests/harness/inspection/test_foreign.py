@@ -36,6 +36,8 @@ def _played(way: str, folder: Path) -> Iterator[dict[str, int]]:
             assert line, "the play did not come to its hang"
             said = json.loads(line)
             _settle([pid for pid in said.values() if pid != said.get("runs")])
+            if "turns" in said:
+                _turns(said["turns"])
             yield {"top": play.pid, **said}
         finally:
             for process in tree(play.pid):
@@ -50,6 +52,17 @@ def _settle(pids: list[int]) -> None:
         now = "".join(map(_threads, pids))
         still = still + 1 if now == last and "R (" not in now else 0
         last = now
+        threading.Event().wait(0.01)
+
+
+def _turns(pid: int) -> None:
+    """Wait until a process that is to look up again and again does."""
+    ends, turns, last = time.monotonic() + _WITHIN, 0, ""
+    while turns < _STILL:
+        assert time.monotonic() < ends, "the play does not begin to turn"
+        status = Path(f"/proc/{pid}/status").read_text()
+        slept = re.findall(r"^voluntary_ctxt_switches:.*$", status, re.MULTILINE)[0]
+        turns, last = turns + (slept != last), slept
         threading.Event().wait(0.01)
 
 
